@@ -1,0 +1,361 @@
+"""Figures: one theme, one style per algorithm, inline SVG that suits light, dark and phone.
+
+Axes and text are drawn in black and leave this module as `currentColor`, so one picture follows the
+page's mode; every other colour has a contrast of at least 3:1 on both backgrounds.
+"""
+
+import io
+import re
+from collections.abc import Mapping
+from html import escape
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import seaborn as sns
+from IPython.display import display
+from matplotlib import ticker
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from scipy import stats
+
+from lib import journal
+from lib.errors import BookError, nearest
+
+BLUE, VERMILLION, GREEN, MAUVE, ORANGE, SKY, OLIVE, GREY, BROWN, VIOLET = PALETTE = (
+    "#0072B2",
+    "#CC4100",
+    "#009E73",
+    "#C95FA0",
+    "#C28900",
+    "#3E9BD3",
+    "#667A00",
+    "#8A8A8A",
+    "#9A5540",
+    "#7A5CDB",
+)
+INK = "#000000"  # becomes currentColor
+
+SOLID, DASHED, DOTTED, DASHDOT = "-", (0, (5, 2)), (0, (1, 1.5)), (0, (6, 2, 1, 2))
+LINES = (SOLID, DASHED, DASHDOT, DOTTED)
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "p")
+
+STYLES = {
+    "Oracle": (INK, "", DOTTED),
+    "LinUCB": (BLUE, "o", SOLID),
+    "LinUCB-Ind": (BROWN, "s", DASHED),
+    "Thompson sampling": (MAUVE, "^", SOLID),
+    "OFUL": (GREY, "D", DASHDOT),
+    "CW-OFUL": (GREEN, "v", SOLID),
+    "CW-OFUL-Ind": (VIOLET, "P", DASHED),
+    "CLUB": (ORANGE, "^", SOLID),
+    "SCLUB": (SKY, "X", DASHED),
+    "RLinUCB": (OLIVE, "D", SOLID),
+    "RLinUCB-Ind": (VIOLET, "p", DASHED),
+    "RCLUMB": (VERMILLION, "v", SOLID),
+    "RSCLUMB": (MAUVE, "<", DASHDOT),
+    "RCLUB-WCU": (VERMILLION, "D", SOLID),
+    "OCCUD": (VERMILLION, "<", DASHED),
+    "GCUD": (OLIVE, ">", DASHDOT),
+    "Arm-Con": (BROWN, "v", DASHED),
+    "ConUCB": (ORANGE, "s", DASHDOT),
+    "ConLinUCB-BS": (VERMILLION, "D", SOLID),
+    "ConLinUCB-MCR": (GREEN, "^", SOLID),
+    "ConLinUCB-UCB": (VIOLET, "X", DASHED),
+    "SW-UCB": (ORANGE, "s", DASHED),
+    "EXP3.S": (GREY, "X", DOTTED),
+    "D-LinUCB": (SKY, "v", DASHDOT),
+    "RestartUCB": (OLIVE, "P", DASHED),
+    "Restarted-WeightedOFUL+": (VERMILLION, "D", SOLID),
+    "Restarted-SAVE+": (GREEN, "^", SOLID),
+    "SAVE+-BOB": (VIOLET, "<", DASHDOT),
+    "COLDB": (VERMILLION, "o", SOLID),
+    "CONDB": (GREEN, "^", SOLID),
+    "LDB-Ind": (ORANGE, "s", DASHED),
+    "NDB-Ind": (SKY, "D", DASHED),
+    "O-MBRL": (VERMILLION, "o", SOLID),
+    "PSRL": (SKY, "^", DASHED),
+    "UCBVI": (ORANGE, "s", DASHDOT),
+    "CPPO-LR": (GREEN, "v", SOLID),
+    "PERM": (VERMILLION, "D", SOLID),
+    "PPPO": (GREEN, "^", DASHED),
+    "PEVI": (BLUE, "p", DASHDOT),
+    "BC": (BROWN, "X", DOTTED),
+}
+
+MEAN_BAND = "95% of the mean"
+QUANTILE_BAND = "10% to 90% of the trials"
+BANDS = (MEAN_BAND, QUANTILE_BAND)
+
+WIDTH, HEIGHT = 6.4, 4.0  # inches; text of 12 points is 9 pixels on a 390-pixel phone
+_FONTS = "'DejaVu Sans', Verdana, system-ui, sans-serif"
+
+
+def theme() -> None:
+    """Set the one theme of the book; matplotlib brings its font, so layouts agree everywhere."""
+    sns.set_theme(
+        context="notebook",
+        style="ticks",
+        palette=PALETTE,
+        rc={
+            "font.family": "sans-serif",
+            "font.sans-serif": ["DejaVu Sans"],
+            "font.size": 13,
+            "axes.titlesize": 13,
+            "axes.labelsize": 13,
+            "xtick.labelsize": 12,
+            "ytick.labelsize": 12,
+            "legend.fontsize": 12,
+            "text.color": INK,
+            "axes.edgecolor": INK,
+            "axes.labelcolor": INK,
+            "xtick.color": INK,
+            "ytick.color": INK,
+            "grid.color": INK,
+            "grid.alpha": 0.15,
+            "axes.grid": True,
+            "axes.spines.top": False,
+            "axes.spines.right": False,
+            "figure.figsize": (WIDTH, HEIGHT),
+            "figure.constrained_layout.use": True,
+            "legend.frameon": False,
+            "lines.linewidth": 1.8,
+            "lines.markersize": 6,
+            "lines.markeredgewidth": 0,
+            "svg.fonttype": "none",
+        },
+    )
+
+
+def style(name: str, variant: int = 0) -> dict:
+    """Return colour, marker and line style of an algorithm, the same on every page.
+
+    `LinUCB (tuned)` is a variant of `LinUCB`: colour and marker stay, `variant` changes the line.
+    """
+    base = name.split(" (")[0]
+    if base not in STYLES:
+        raise BookError(
+            f"No style for {name!r}{nearest(base, STYLES)}; add the algorithm to "
+            "lib.figures.STYLES, or pass styles={name: figures.series(i)} for any other curve."
+        )
+    color, marker, line = STYLES[base]
+    if variant:
+        line = LINES[(LINES.index(line) + variant) % len(LINES)]
+    return {"color": color, "marker": marker, "linestyle": line}
+
+
+def series(index: int) -> dict:
+    """Return the style of the `index`-th curve of a sweep over d, over T, …: ten at most."""
+    if not 0 <= index < len(PALETTE):
+        raise BookError(
+            f"A figure has room for {len(PALETTE)} curves, numbered from 0; got {index}."
+        )
+    return {
+        "color": PALETTE[index],
+        "marker": MARKERS[index],
+        "linestyle": LINES[index % len(LINES)],
+    }
+
+
+def grid(rows: int = 1, cols: int = 1, height: float | None = None, **subplots):
+    """Return figure and axes, at most two panels side by side: a phone can still show them."""
+    if rows < 1 or cols not in (1, 2):
+        raise BookError(
+            f"A figure has at least one row and one or two columns; got {rows} × {cols}."
+        )
+    height = height or (HEIGHT if cols == 1 else 3.4)
+    return plt.subplots(
+        rows, cols, figsize=(WIDTH if cols == 1 else 8.8, height * rows), **subplots
+    )
+
+
+def band_text(trials: int, band: str | None = MEAN_BAND) -> str:
+    """Say in words what line and band of `curves` are, for the caption."""
+    if trials < 1:
+        raise BookError(f"A curve needs at least one trial; got {trials}.")
+    if trials == 1:
+        return "one trial, no band"
+    if band is None:
+        return f"mean of {trials} trials"
+    _check_band(band)
+    what = {
+        MEAN_BAND: "the 95% Student-t interval of the mean",
+        QUANTILE_BAND: "the middle 80% of the trials",
+    }[band]
+    return f"mean of {trials} trials, the band is {what}"
+
+
+def summary(
+    table: pd.DataFrame, x: str = "t", y: str = "regret", band: str | None = MEAN_BAND
+) -> pd.DataFrame:
+    """Return mean, low and high of `y` over the trials at each `x`; one trial has no interval."""
+    groups = table.groupby(x, sort=True)[y]
+    mean, count = groups.mean(), groups.count()
+    if band == QUANTILE_BAND:
+        low, high = groups.quantile(0.1), groups.quantile(0.9)
+    else:
+        half = stats.t.ppf(0.975, np.maximum(count - 1, 1)) * groups.std(ddof=1) / np.sqrt(count)
+        low, high = mean - half, mean + half
+    frame = pd.DataFrame({"mean": mean, "low": low, "high": high})
+    frame.loc[count < 2, ["low", "high"]] = np.nan
+    return frame
+
+
+def curves(
+    ax: Axes,
+    table: pd.DataFrame,
+    x: str = "t",
+    y: str = "regret",
+    by: str = "policy",
+    band: str | None = MEAN_BAND,
+    styles: Mapping[str, dict] | None = None,
+) -> None:
+    """Draw a line with its band for each value of `by`; the table has a row per trial and `x`."""
+    absent = [column for column in (x, y, by) if column not in table]
+    if absent:
+        raise BookError(
+            f"The table has no column {', '.join(absent)}; it has {', '.join(map(str, table))}."
+        )
+    if band is not None:
+        _check_band(band)
+    seen: dict[str, int] = {}
+    for order, (name, rows) in enumerate(table.groupby(by, sort=False, observed=True)):
+        label = str(name)
+        if styles is not None and name in styles:
+            look = styles[name]
+        else:
+            base = label.split(" (")[0]
+            look = style(label, variant=seen.get(base, 0))
+            seen[base] = seen.get(base, 0) + 1
+        line = summary(rows, x, y, band)
+        # staggered, so that markers of curves that coincide do not hide one another
+        spots = (0.035 * (order % 4), 0.14)
+        ax.plot(line.index, line["mean"], label=label, markevery=spots, **look)
+        if band is not None and line["low"].notna().any():
+            ax.fill_between(
+                line.index, line["low"], line["high"], color=look["color"], alpha=0.18, linewidth=0
+            )
+
+
+def show(fig: Figure, name: str, caption: str, alt: str, legend: bool = True) -> None:
+    """Put the figure into the page as inline SVG, with caption and alternative text, and close it.
+
+    Labelled artists get one legend below all panels, unless the figure already has one.
+    """
+    _check_words(name, caption=caption, alt=alt)
+    for ax in fig.axes:
+        _plain_ticks(ax)
+    if legend:
+        _legend_below(fig)
+    svg = _svg(fig, name, alt)
+    plt.close(fig)
+    # the width is inline for those who open the notebook itself, without the book's style sheet
+    kind, width = ("rb-canvas rb-wide", 56) if fig.get_figwidth() > WIDTH else ("rb-canvas", 37)
+    body = f'<div class="{kind}" style="max-width: {width}rem" tabindex="0">{svg}</div>'
+    _publish(name, body, caption, alt)
+
+
+def missing(name: str, text: str) -> None:
+    """Hold the place of a figure that cannot be drawn, saying what is missing and how to get it."""
+    _check_words(name, text=text)
+    body = f'<div class="rb-missing" role="note"><p>{escape(text)}</p></div>'
+    _publish(name, body, caption="", alt=text)
+
+
+def _check_band(band: str) -> None:
+    if band not in BANDS:
+        raise BookError(
+            f"Unknown band {band!r}; allowed are {', '.join(map(repr, BANDS))} and None."
+        )
+
+
+def _check_words(name: str, **texts: str) -> None:
+    if not re.fullmatch(r"fig-[a-z0-9]+(-[a-z0-9]+)*", name):
+        raise BookError(f"A figure's name looks like 'fig-regret'; got {name!r}.")
+    for what, text in texts.items():
+        if not text.strip():
+            raise BookError(f"Figure {name} needs its {what}; it is empty.")
+
+
+def _publish(name: str, body: str, caption: str, alt: str) -> None:
+    journal.note("figure", name=name, caption=caption, alt=alt)
+    below = f"<figcaption>{_caption_html(caption)}</figcaption>" if caption else ""
+    html = f'<figure id="{name}" class="rb-figure">{body}{below}</figure>'
+    display({"text/html": html, "text/plain": caption or alt}, raw=True)
+
+
+def _caption_html(caption: str) -> str:
+    """Escape the caption and hand its `$maths$` to MathJax, which ignores the rest of an output."""
+    parts = re.split(r"\$([^$]+)\$", caption)
+    return "".join(
+        f'<span class="mathjax_process">\\({escape(part, quote=False)}\\)</span>'
+        if i % 2
+        else escape(part, quote=False)
+        for i, part in enumerate(parts)
+    )
+
+
+def _legend_below(fig: Figure) -> None:
+    if fig.legends or any(ax.get_legend() for ax in fig.axes):
+        return
+    entries = {}
+    for ax in fig.axes:
+        for handle, label in zip(*ax.get_legend_handles_labels(), strict=True):
+            entries.setdefault(label, handle)
+    if entries:
+        room = fig.get_figwidth() * 72 / (7.6 * max(map(len, entries)) + 52)
+        fig.legend(
+            entries.values(),
+            entries.keys(),
+            loc="outside lower center",
+            ncols=int(np.clip(room, 1, min(4, len(entries)))),
+            handlelength=2.6,
+            columnspacing=1.4,
+        )
+
+
+def _plain_ticks(ax: Axes) -> None:
+    """Write large ticks as 20k or 1M, and the decades of a log axis without superscripts."""
+    for axis in (ax.xaxis, ax.yaxis):
+        low, high = sorted(map(abs, axis.get_view_interval()))
+        formatter = axis.get_major_formatter()
+        large = isinstance(formatter, ticker.ScalarFormatter) and high >= 1e4
+        decades = isinstance(formatter, ticker.LogFormatter) and low >= 1e-4 and high <= 1e10
+        if large or decades:
+            axis.set_major_formatter(ticker.FuncFormatter(lambda value, _: compact(value)))
+
+
+def compact(value: float) -> str:
+    """Write a tick value shortly: 500, 5k, 20k, 1.5M."""
+    for size, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if abs(value) >= size:
+            return f"{value / size:g}{letter}".replace("-", "−")
+    return f"{value:g}".replace("-", "−")
+
+
+def _svg(fig: Figure, name: str, alt: str) -> str:
+    """Render to an SVG element whose bytes depend on the figure and its name alone."""
+    buffer = io.StringIO()
+    with plt.rc_context({"svg.hashsalt": name, "svg.fonttype": "none"}):
+        fig.savefig(
+            buffer, format="svg", transparent=True, metadata={"Date": None, "Creator": None}
+        )
+    svg = buffer.getvalue()
+    svg = svg[svg.index("<svg") :].rstrip()
+    svg = re.sub(r"\s*<(metadata|style)\b.*?</\1>", "", svg, flags=re.S)
+    # group ids repeat from figure to figure; ids that are referenced carry the salt and stay
+    svg = re.sub(r'<g id="[^"]*"', "<g", svg)
+    svg = re.sub(r' transform="rotate\(-0 [^"]*"', "", svg)
+    svg = re.sub(r"-?\d+\.\d{3,}", lambda number: f"{float(number[0]):.2f}", svg)
+    svg = svg.replace(INK, "currentColor").replace("'DejaVu Sans', sans-serif", _FONTS)
+    box = re.search(r'viewBox="([^"]*)"', svg)[1]
+    head = (
+        f'<svg xmlns:xlink="http://www.w3.org/1999/xlink" xmlns="http://www.w3.org/2000/svg" '
+        f'viewBox="{box}" width="100%" role="img" aria-label="{escape(alt)}" '
+        'fill="currentColor" stroke-linejoin="round" stroke-linecap="butt">'
+        f"<title>{escape(alt, quote=False)}</title>"
+    )
+    return re.sub(r"^<svg[^>]*>", lambda _: head, re.sub(r"\s*\n\s*", " ", svg), count=1)
+
+
+theme()

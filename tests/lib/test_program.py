@@ -1,0 +1,89 @@
+"""The text of a task: complete, free of comments, changed exactly when its code changes."""
+
+import numpy as np
+import pytest
+
+from lib import program
+from lib.errors import BookError
+from lib.kernels import dot, jit
+
+SCALE = 3.0
+TABLE = np.arange(4)
+
+
+def helper(x):
+    return SCALE * x
+
+
+@jit
+def compiled(x):
+    return dot(x, x) + 1.0
+
+
+def entry(x, weight=SCALE):
+    return helper(compiled(x)) + weight
+
+
+def reads_array(x):
+    return TABLE[x]
+
+
+def test_a_program_holds_everything_it_needs():
+    text = program.text({"run": entry})
+    module = program.load(text)
+    x = np.array([1.0, 2.0])
+    assert module.run(x) == entry(x) == 3 * 6 + 3
+    assert module.__name__.endswith(program.digest(text)[:20])
+    assert program.load(text) is module
+
+
+def test_text_changes_with_code_of_a_callee_and_not_with_its_comments():
+    def variant(body):
+        scope = {"__name__": "test_variant"}
+        return _define("test_variant", body, scope)
+
+    base = variant("def callee(x):\n    return x + 1\n\n\ndef run(x):\n    return callee(x)\n")
+    comment = variant(
+        "def callee(x):\n    # why\n    return x  +  1\n\n\ndef run(x):\n    return callee(x)\n"
+    )
+    change = variant("def callee(x):\n    return x + 2\n\n\ndef run(x):\n    return callee(x)\n")
+    assert base == comment
+    assert base != change
+
+
+def test_heading_names_only_the_parts_of_lib_that_are_imported():
+    text = program.text({"run": compiled})
+    assert "# lib/kernels.py" in text
+    assert "# lib/figures.py" not in text
+
+
+def test_a_global_array_is_refused_with_its_name():
+    with pytest.raises(BookError, match="global 'TABLE'"):
+        program.text({"run": reads_array})
+
+
+def test_two_functions_of_one_name_are_refused():
+    first = _define_function("test_first", "def same():\n    return 1\n", "same")
+    second = _define_function("test_second", "def same():\n    return 2\n", "same")
+    with pytest.raises(BookError, match="Two different things are called 'same'"):
+        program.text({"a": first, "b": second})
+
+
+def _define_function(module, source, name):
+    scope = {"__name__": module}
+    _define(module, source, scope)
+    return scope[name]
+
+
+def _define(module, source, scope):
+    """Define functions whose source Python can find again, as a notebook cell does."""
+    import linecache
+    import sys
+    import types
+
+    file = f"<{module} {abs(hash(source))}>"
+    linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
+    sys.modules[module] = types.ModuleType(module)
+    sys.modules[module].__file__ = file
+    exec(compile(source, file, "exec"), scope)
+    return program.text({"run": scope["run"]}) if "run" in scope else None

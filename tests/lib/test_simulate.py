@@ -1,0 +1,219 @@
+"""The loop: regret kept by the environment, paired noise, trials that survive kill -9."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from lib.errors import BookError
+from lib.kernels import jit
+from lib.paths import ROOT
+from lib.simulate import Environment, Policy, checkpoint_times, repeat, simulate, tune
+from lib.trial import generators
+
+
+@pytest.fixture(autouse=True)
+def empty_store(tmp_path, monkeypatch):
+    monkeypatch.setenv("REGRETBOOK_STORE", str(tmp_path / "store"))
+    return tmp_path / "store"
+
+
+class Coins(NamedTuple):
+    """Three arms with fixed means; the features are the unit vectors."""
+
+    mean: np.ndarray
+    noise: float
+
+
+class Fixed(NamedTuple):
+    """A policy that plays one arm and remembers what it saw."""
+
+    arm: int
+    seen: np.ndarray  # sum of rewards, sum of t, last reward
+
+
+def make_coins(rng, best=1.0, noise=0.0):
+    return Coins(np.array([0.0, best, 0.25]), noise)
+
+
+@jit
+def draw_coins(problem, t, rng):
+    return 0, np.arange(3), np.eye(3)
+
+
+@jit
+def expected_coins(problem, t, user, items, arms):
+    return problem.mean.copy()
+
+
+@jit
+def feedback_coins(problem, t, user, item, mean, rng):
+    return mean + problem.noise * rng.standard_normal()
+
+
+def init_fixed(problem, T, rng, arm=0):
+    return Fixed(arm, np.zeros(3))
+
+
+@jit
+def choose_fixed(state, t, user, arms, items):
+    return state.arm
+
+
+@jit
+def learn_fixed(state, t, user, x, reward, item):
+    state.seen[0] += reward
+    state.seen[1] += t
+    state.seen[2] = reward - (0.25 * x[2] + x[1])
+
+
+def watch_fixed(state, problem):
+    return {"times": state.seen[1], "noise_seen": state.seen[2]}
+
+
+COINS = Environment(make_coins, draw_coins, expected_coins, feedback_coins)
+FIXED = Policy(init_fixed, choose_fixed, learn_fixed, watch_fixed)
+ARMS = {f"arm {k}": FIXED._replace(parameters={"arm": k}) for k in range(3)}
+
+
+def test_regret_and_reward_are_counted_by_the_environment():
+    table = simulate(COINS, ARMS, T=40, trials=1, seed=0, checkpoints=4)
+    assert list(table[table.policy == "arm 0"].t) == [10, 20, 30, 40]
+    final = table[table.t == 40].set_index("policy")
+    assert list(final.regret) == [40.0, 0.0, 30.0]
+    assert list(final.reward) == [0.0, 40.0, 10.0]
+    assert (final.times == 40 * 41 / 2).all()  # rounds are 1, …, T, each learned once
+
+
+def test_policies_of_a_trial_meet_the_same_noise_and_trials_differ():
+    table = simulate(COINS, ARMS, T=30, trials=2, seed=3, settings=[{"noise": 1.0}])
+    seen = table.pivot_table(index=["trial", "t"], columns="policy", values="noise_seen")
+    np.testing.assert_allclose(seen["arm 0"], seen["arm 1"], atol=1e-12)
+    np.testing.assert_allclose(seen["arm 0"], seen["arm 2"], atol=1e-12)
+    assert not np.allclose(seen.loc[0], seen.loc[1])
+
+
+def test_a_trial_is_the_same_whatever_else_runs():
+    few = simulate(COINS, ARMS, T=30, trials=1, seed=3, settings=[{"noise": 1.0}])
+    many = simulate(COINS, ARMS, T=30, trials=3, seed=3, settings=[{"noise": 1.0}])
+    pd.testing.assert_frame_equal(few, many[many.trial == 0].reset_index(drop=True))
+    other = simulate(COINS, ARMS, T=30, trials=1, seed=4, settings=[{"noise": 1.0}])
+    assert not np.allclose(few.reward, other.reward)
+
+
+def test_tuning_finds_the_best_arm_on_other_random_numbers():
+    grids = {"a": [{"arm": 0}, {"arm": 2}, {"arm": 1}], "b": [{"arm": 2}, {"arm": 0}, {"arm": 0}]}
+    best, search = tune(COINS, {"a": FIXED, "b": FIXED}, grids, T=10, trials=2, seed=0)
+    assert best["a"].parameters == {"arm": 1}
+    assert best["b"].parameters == {"arm": 2}
+    assert len(search) == 6
+    draws = [generators(0, stream, 0)[1].random() for stream in (0, 1)]
+    assert draws[0] != draws[1]
+
+
+def test_unequal_tuning_budgets_are_refused():
+    grids = {"a": [{"arm": 0}], "b": [{"arm": 0}, {"arm": 1}]}
+    with pytest.raises(BookError, match="same tuning budget"):
+        tune(COINS, {"a": FIXED, "b": FIXED}, grids, T=10, trials=1, seed=0)
+
+
+@pytest.mark.parametrize(("T", "trials"), [(0, 1), (1, 0), (-5, 3)])
+def test_nothing_to_simulate_is_refused(T, trials):
+    with pytest.raises(BookError, match="at least 1"):
+        simulate(COINS, ARMS, T=T, trials=trials, seed=0)
+
+
+def test_checkpoints_end_with_the_horizon_and_never_repeat():
+    for T in (1, 2, 59, 60, 61, 1000, 1_000_000):
+        times = checkpoint_times(T, 60)
+        assert times[-1] == T
+        assert times[0] >= 1
+        assert len(set(times)) == len(times) == min(T, 60)
+
+
+def test_a_policy_in_plain_python_gives_the_same_numbers():
+    plain = Policy(init_fixed, choose_fixed.py_func, learn_fixed.py_func, watch_fixed)
+    arguments = {"T": 25, "trials": 2, "seed": 1, "settings": [{"noise": 0.5}]}
+    fast = simulate(COINS, {"p": FIXED}, **arguments)
+    slow = simulate(COINS, {"p": plain}, **arguments)
+    pd.testing.assert_frame_equal(fast, slow)
+
+
+def sample_mean(rng, size):
+    return {"mean": rng.standard_normal(size).mean(), "size_seen": size}
+
+
+def test_repeat_gives_a_row_for_every_setting_and_trial():
+    table = repeat(sample_mean, trials=3, seed=1, settings=[{"size": 10}, {"size": 20}])
+    assert list(table["size"]) == [10] * 3 + [20] * 3
+    assert (table.size_seen == table["size"]).all()
+    assert table["mean"].nunique() == 6
+
+
+SLOW = """\
+import sys
+import time
+
+from lib.simulate import repeat
+
+def slow(rng, marker):
+    with open(marker, "a") as file:
+        file.write("x")
+    time.sleep(0.25)
+    return {"value": rng.standard_normal()}
+
+if __name__ == "__main__":
+    table = repeat(slow, trials=12, seed=7, settings=[{"marker": sys.argv[1]}])
+    print([float(value).hex() for value in table["value"]])
+"""
+
+
+def run_slow(script, marker, store, kill_after=None):
+    environment = {**os.environ, "REGRETBOOK_STORE": str(store), "PYTHONPATH": str(ROOT)}
+    process = subprocess.Popen(
+        [sys.executable, script, marker], env=environment, stdout=subprocess.PIPE, text=True
+    )
+    if kill_after is not None:
+        while not (store.exists() and len(list(store.glob("*/*.npz"))) >= kill_after):
+            time.sleep(0.02)
+        process.send_signal(signal.SIGKILL)
+    output, _ = process.communicate(timeout=60)
+    return output
+
+
+def test_a_run_killed_in_the_middle_resumes_with_identical_results(tmp_path):
+    script = tmp_path / "slow.py"
+    script.write_text(SLOW)
+    marker = tmp_path / "marker"
+    store = tmp_path / "killed"
+    run_slow(script, marker, store, kill_after=3)
+    kept = len(list(store.glob("*/*.npz")))
+    assert 3 <= kept < 12
+    started = len(marker.read_text())
+    resumed = run_slow(script, marker, store)
+    assert len(marker.read_text()) - started == 12 - kept  # only what was missing ran again
+    marker.write_text("")
+    assert resumed == run_slow(script, marker, tmp_path / "fresh")
+    assert len(marker.read_text()) == 12
+
+
+def test_two_runs_at_once_share_a_store(tmp_path):
+    script = tmp_path / "slow.py"
+    script.write_text(SLOW)
+    store = tmp_path / "shared"
+    environment = {**os.environ, "REGRETBOOK_STORE": str(store), "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, str(script), str(tmp_path / "marker")]
+    pair = [
+        subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
+        for _ in range(2)
+    ]
+    outputs = {process.communicate(timeout=60)[0] for process in pair}
+    assert len(outputs) == 1
+    assert [process.returncode for process in pair] == [0, 0]
+    assert len(list(store.glob("*/*.npz"))) == 12

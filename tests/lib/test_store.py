@@ -1,0 +1,100 @@
+"""The store: addresses by content, all or nothing on disk, damage noticed."""
+
+import errno
+import os
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lib import store
+from lib.errors import BookError
+
+
+@pytest.fixture(autouse=True)
+def empty_store(tmp_path, monkeypatch):
+    monkeypatch.setenv("REGRETBOOK_STORE", str(tmp_path / "store"))
+    return tmp_path / "store"
+
+
+def entries(folder):
+    return sorted(folder.glob("*/*.npz"))
+
+
+def test_what_is_saved_is_loaded():
+    arrays = {"x": np.arange(6.0).reshape(2, 3), "name": np.array("ridge"), "n": np.array(3)}
+    store.save("ab" * 32, arrays)
+    loaded = store.load("ab" * 32)
+    assert loaded.keys() == arrays.keys()
+    for name in arrays:
+        np.testing.assert_array_equal(loaded[name], arrays[name])
+    assert store.load("cd" * 32) is None
+
+
+@given(st.dictionaries(st.text(min_size=1, max_size=5), st.integers() | st.floats(allow_nan=False)))
+def test_the_address_depends_on_every_argument_and_not_on_their_order(arguments):
+    backwards = dict(reversed(arguments.items()))
+    assert store.key("p", arguments) == store.key("p", backwards)
+    assert store.key("p", {**arguments, "other name": 1}) != store.key("p", arguments)
+    assert store.key("q", arguments) != store.key("p", arguments)
+
+
+def test_the_address_depends_on_the_content_type_and_shape_of_arrays():
+    x = np.arange(4.0)
+    variants = [x, x + 1e-15, x.astype(np.float32), x.reshape(2, 2), np.array([0.0, 1.0, 2.0])]
+    addresses = {store.key("p", {"x": v}) for v in variants}
+    assert len(addresses) == len(variants)
+    assert store.key("p", {"x": x.copy()}) in addresses
+    strided = np.arange(8.0)[::2] / 2
+    assert store.key("p", {"x": strided}) == store.key("p", {"x": x})
+
+
+@pytest.mark.parametrize("damage", ["flip", "truncate", "empty", "text"])
+def test_a_damaged_entry_is_reported_and_counts_as_absent(empty_store, damage):
+    store.save("ab" * 32, {"x": np.arange(1000.0)})
+    (path,) = entries(empty_store)
+    content = bytearray(path.read_bytes())
+    middle = len(content) // 2
+    content[middle] ^= 0xFF
+    damaged = {
+        "flip": bytes(content),
+        "truncate": path.read_bytes()[:middle],
+        "empty": b"",
+        "text": b"not an archive",
+    }
+    path.write_bytes(damaged[damage])
+    with pytest.warns(UserWarning, match="is damaged and is computed again"):
+        assert store.load("ab" * 32) is None
+
+
+def test_every_single_flipped_byte_is_noticed_or_harmless(empty_store):
+    x = np.arange(5.0)
+    store.save("ab" * 32, {"x": x})
+    (path,) = entries(empty_store)
+    content = path.read_bytes()
+    for position in range(0, len(content), 7):
+        flipped = bytes([content[position] ^ 1])
+        path.write_bytes(content[:position] + flipped + content[position + 1 :])
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            loaded = store.load("ab" * 32)
+        assert loaded is None or np.array_equal(loaded["x"], x)
+
+
+def test_objects_are_never_pickled():
+    with pytest.raises(BookError, match="not \\['x'\\]"):
+        store.save("ab" * 32, {"x": np.array([{}, None])})
+    with pytest.raises(BookError, match="set cannot be an argument"):
+        store.key("p", {"x": {1, 2}})
+
+
+def test_a_full_disk_says_so_and_leaves_nothing_behind(empty_store, monkeypatch):
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(BookError, match="disk is full"):
+        store.save("ab" * 32, {"x": np.arange(3)})
+    assert [p for p in empty_store.rglob("*") if p.is_file()] == []
