@@ -342,23 +342,26 @@ def check(
     return result
 
 
-def read(run: Path) -> dict[str, Verdict]:
-    """Return the verdicts that a finished run wrote; ids that have left the ledger are skipped."""
-    keys = ("verdict", "measured", "low", "high", "figure", "note")
-    return {
-        entry["id"]: Verdict(ledger()[entry["id"]], *(entry[key] for key in keys))
-        for entry in journal.read(run)
-        if entry["kind"] == "claim" and entry["id"] in ledger()
-    }
+def skip(id: str, reason: str) -> Verdict:
+    """Leave a claim unjudged in this run and say why, in the table and on the scoreboard."""
+    if id not in ledger():
+        raise BookError(f"there is no claim {id!r} in book/claims.yml{nearest(id, ledger())}")
+    if not reason.strip():
+        raise BookError(f"claim {id}: say why it is not run")
+    result = _present[id] = Verdict(ledger()[id], "not run", note=reason)
+    journal.note(
+        "claim", id=id, verdict=result.verdict, measured=None, low=None, high=None,
+        unit=result.unit, figure=None, note=reason,
+    )  # fmt: skip
+    return result
 
 
-def rows(chapter: str, verdicts: dict[str, Verdict] | None = None) -> list[Verdict]:
-    """Return every claim of a chapter with its verdict, by default that of the present run."""
+def rows(chapter: str) -> list[Verdict]:
+    """Return every claim of a chapter with its verdict in the present run."""
     if chapter not in CHAPTERS:
         raise BookError(f"there is no chapter {chapter!r}{nearest(chapter, CHAPTERS)}")
-    known = _present if verdicts is None else verdicts
     return [
-        known.get(claim.id, Verdict(claim, "not run"))
+        _present.get(claim.id, Verdict(claim, "not run"))
         for claim in ledger().values()
         if claim.chapter == chapter
     ]
