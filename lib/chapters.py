@@ -5,20 +5,19 @@ import hashlib
 from pathlib import Path
 from types import ModuleType
 
-import jupytext
-
 from lib import journal
 from lib.errors import BookError, nearest
 from lib.files import write_atomically
+from lib.pages import Cell, code_cells, code_digest
 from lib.paths import BOOK, CACHE
 from lib.program import import_file
 
 _modules: dict[str, ModuleType] = {}
 
 
-def pages(book: Path = BOOK) -> dict[str, Path]:
+def names() -> dict[str, Path]:
     """Return every page in the folders of the book by its short name."""
-    return {path.stem: path for path in sorted(book.glob("*/*.md"))}
+    return {path.stem: path for path in sorted(BOOK.glob("*/*.md"))}
 
 
 def load(name: str) -> ModuleType:
@@ -27,10 +26,9 @@ def load(name: str) -> ModuleType:
     A page defines its algorithms between experiments that take minutes; only definitions are kept:
     imports, functions, classes, the parameters cell, and assignments to names in capitals.
     """
-    found = pages()
-    if name not in found:
-        raise BookError(f"There is no chapter {name!r}{nearest(name, found)}")
-    cells = code_cells(found[name])
+    if name not in names():
+        raise BookError(f"there is no chapter {name!r}{nearest(name, names())}")
+    cells = code_cells(names()[name].read_text(encoding="utf-8"))
     journal.note("chapter", name=name, digest=code_digest(cells))
     source = "\n\n\n".join(filter(None, (_definitions(cell) for cell in cells))) + "\n"
     digest = hashlib.sha256(source.encode()).hexdigest()[:20]
@@ -45,23 +43,9 @@ def load(name: str) -> ModuleType:
     return _modules[module_name]
 
 
-def code_cells(path: Path) -> list:
-    """Return the code cells of a Jupytext page, in order."""
-    notebook = jupytext.read(path)
-    return [cell for cell in notebook.cells if cell.cell_type == "code"]
-
-
-def code_digest(cells: list) -> str:
-    """Return a digest of the code of a page; prose does not count."""
-    digest = hashlib.sha256()
-    for cell in cells:
-        digest.update(cell.source.encode() + b"\0")
-    return digest.hexdigest()
-
-
-def _definitions(cell) -> str:
+def _definitions(cell: Cell) -> str:
     lines = cell.source.splitlines()
-    keep_all = "parameters" in cell.metadata.get("tags", [])
+    keep_all = "parameters" in cell.tags
     parts = []
     for node in ast.parse(cell.source).body:
         if keep_all or _is_definition(node):

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import yaml
 
-from lib import claims, paths
+from lib import claims, journal, paths
 from lib.errors import BookError
 
 SPEC = paths.ROOT.parent / "shared" / "spec" / "claims.yaml"
@@ -329,3 +329,15 @@ def test_interval_needs_two_finite_trials(values):
 def test_interval_refuses_a_confidence_outside_the_unit_interval():
     with pytest.raises(BookError, match="confidence is 95"):
         claims.interval([1.0, 2.0], confidence=95)
+
+
+def test_a_skipped_claim_is_not_run_and_says_why(tmp_path, monkeypatch):
+    monkeypatch.setenv("REGRETBOOK_RUN", str(tmp_path))
+    some = next(iter(claims.ledger()))
+    verdict = claims.skip(some, "needs ten million rounds")
+    assert (verdict.verdict, verdict.measured) == ("not run", None)
+    assert "ten million" in claims.row_html(verdict)
+    (entry,) = journal.read(tmp_path)
+    assert entry["note"] == "needs ten million rounds"
+    with pytest.raises(BookError, match="say why"):
+        claims.skip(some, " ")
