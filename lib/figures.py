@@ -77,6 +77,8 @@ STYLES = {
     "PSRL": (SKY, "^", DASHED),
     "UCBVI": (ORANGE, "s", DASHDOT),
     "CPPO-LR": (GREEN, "v", SOLID),
+    "Certainty equivalence": (BLUE, "D", DOTTED),
+    "VI-LCB": (MAUVE, "s", DASHDOT),
     "PERM": (VERMILLION, "D", SOLID),
     "PPPO": (GREEN, "^", DASHED),
     "PEVI": (BLUE, "p", DASHDOT),

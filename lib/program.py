@@ -175,10 +175,25 @@ def _is_literal_tuple(value) -> bool:
 def _source(value) -> str:
     """Return the definition without comments and layout, so that only code changes count."""
     try:
-        lines = inspect.getsource(value)
+        return ast.unparse(ast.parse(textwrap.dedent(inspect.getsource(value))))
     except (OSError, TypeError) as error:
-        raise BookError(f"The source of {value.__name__!r} cannot be read: {error}.") from error
-    return ast.unparse(ast.parse(textwrap.dedent(lines)))
+        source = _source_in_cells(value.__name__)
+        if source is None:
+            raise BookError(f"the source of {value.__name__!r} cannot be read: {error}") from error
+        return source
+
+
+def _source_in_cells(name: str) -> str | None:
+    """Find a class of a notebook: unlike functions, classes there do not know their own source."""
+    for cell in reversed(vars(sys.modules["__main__"]).get("In", [])):
+        try:
+            nodes = ast.parse(cell).body
+        except SyntaxError:  # a magic command
+            continue
+        for node in reversed(nodes):
+            if isinstance(node, ast.ClassDef) and node.name == name:
+                return ast.unparse(node)
+    return None
 
 
 def _globals_of(value, source: str) -> dict:

@@ -1,6 +1,9 @@
 """Loading a page: its definitions as a module, its experiments left alone."""
 
+import linecache
+import sys
 import textwrap
+import types
 
 import pytest
 
@@ -109,10 +112,6 @@ def test_a_page_used_as_a_module_carries_its_digest_into_the_program(book):
 
 
 def _defined(module, source, values):
-    import linecache
-    import sys
-    import types
-
     file = f"<{module}>"
     linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
     sys.modules[module] = types.ModuleType(module)

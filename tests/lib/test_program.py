@@ -1,5 +1,9 @@
 """The text of a task: complete, free of comments, changed exactly when its code changes."""
 
+import linecache
+import sys
+import types
+
 import numpy as np
 import pytest
 
@@ -69,6 +73,16 @@ def test_two_functions_of_one_name_are_refused():
         program.text({"a": first, "b": second})
 
 
+def test_a_class_of_a_notebook_is_found_in_its_cells(monkeypatch):
+    main = sys.modules["__main__"]
+    cells = ["class Pair:\n    a = 1", "%magic", "class Pair:\n    a = 2  # the last one counts"]
+    monkeypatch.setattr(main, "In", cells, raising=False)
+    pair = type("Pair", (), {"__module__": "__main__", "a": 2})
+    assert "class Pair:\n    a = 2\n" in program.text({"Pair": pair})
+    with pytest.raises(BookError, match="source of 'Lost' cannot be read"):
+        program.text({"Lost": type("Lost", (), {"__module__": "__main__"})})
+
+
 def _define_function(module, source, name):
     scope = {"__name__": module}
     _define(module, source, scope)
@@ -77,10 +91,6 @@ def _define_function(module, source, name):
 
 def _define(module, source, scope):
     """Define functions whose source Python can find again, as a notebook cell does."""
-    import linecache
-    import sys
-    import types
-
     file = f"<{module} {abs(hash(source))}>"
     linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
     sys.modules[module] = types.ModuleType(module)

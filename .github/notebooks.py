@@ -1,0 +1,77 @@
+"""Collect the executed notebooks for the branch `notebooks`, where Colab and Binder open them.
+
+The branch is the source tree plus `notebooks/*.ipynb` and the two files that Binder reads.
+"""
+
+import argparse
+import sys
+from pathlib import Path
+from textwrap import dedent
+from urllib.parse import urlsplit
+
+import nbformat
+
+from lib.paths import BUILD
+
+POST_BUILD = "#!/bin/sh\nset -e\npip install --quiet -c constraints.txt -e .\n"
+
+
+def colab_cell(url: str) -> str:
+    """Return the cell that gives a Colab machine the library; anywhere else it does nothing."""
+    return dedent(f"""\
+        import sys
+
+        if "google.colab" in sys.modules:  # Colab has this file alone; fetch the book
+            !git clone --quiet --depth 1 --branch notebooks {url}.git regretbook
+            %pip install --quiet -e regretbook
+            sys.path.insert(0, "regretbook")
+        """)
+
+
+def collect(runs: Path, out: Path, url: str) -> list[str]:
+    """Write every executed notebook of `runs` below `out`, with links and what Binder needs."""
+    names = sorted(path.parent.name for path in runs.glob("*/notebook.ipynb"))
+    (out / "notebooks").mkdir(parents=True, exist_ok=True)
+    for name in names:
+        notebook = nbformat.read(runs / name / "notebook.ipynb", as_version=4)
+        cell = nbformat.v4.new_code_cell(colab_cell(url), id="colab", metadata={"tags": ["colab"]})
+        notebook.cells.insert(0, cell)
+        nbformat.write(notebook, out / "notebooks" / f"{name}.ipynb")
+    binder = out / ".binder"
+    binder.mkdir(exist_ok=True)
+    (binder / "runtime.txt").write_text("python-3.11\n")
+    (binder / "postBuild").write_text(POST_BUILD)
+    (binder / "postBuild").chmod(0o755)
+    (out / "notebooks" / "README.md").write_text(index(names, url))
+    return names
+
+
+def index(names: list[str], url: str) -> str:
+    """Return the page that links each notebook to Colab and Binder."""
+    place = urlsplit(url).path.strip("/")
+    colab = f"https://colab.research.google.com/github/{place}/blob/notebooks/notebooks"
+    binder = f"https://mybinder.org/v2/gh/{place}/notebooks?labpath=notebooks"
+    rows = [
+        f"| {name} | [Colab]({colab}/{name}.ipynb) | [Binder]({binder}/{name}.ipynb) |"
+        for name in names
+    ]
+    head = ["# Executed notebooks", "", "| chapter | | |", "|---|---|---|"]
+    return "\n".join([*head, *rows]) + "\n"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("out", type=Path, help="folder to write")
+    parser.add_argument("--url", required=True, help="address of the repository")
+    parser.add_argument("--profile", default="book")
+    options = parser.parse_args()
+    names = collect(BUILD / "executed" / options.profile, options.out, options.url)
+    if not names:
+        print(f"no executed notebooks of the profile {options.profile}", file=sys.stderr)
+        return 1
+    print(f"{len(names)} notebooks in {options.out}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,50 @@
+# The book from a fresh clone: `make book`; its tests: `make test`. Needs Python 3.11+ and make.
+
+PYTHON ?= python3
+PROFILE ?= book
+PORT ?= 8000
+TESTS ?=
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.DEFAULT_GOAL := help
+.PHONY: help setup book test lint serve clean distclean
+
+help: ## say what can be made
+	@echo "Targets:"
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1	\2/p' Makefile | expand -t 20
+	@echo "Variables: PROFILE=smoke|book|thesis (now $(PROFILE)), PYTHON=$(PYTHON), PORT=$(PORT)"
+
+setup: $(READY) ## create .venv with the pinned versions
+
+# pip builds the project itself in an isolated environment; both variables pin that one too.
+$(READY): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	  || { echo "make: $(PYTHON) is older than Python 3.11; name another with PYTHON=..." >&2; exit 1; }
+	@test -x $(BIN)/python || { echo "Creating $(VENV)"; $(PYTHON) -m venv $(VENV); }
+	@echo "Installing the book and its pinned dependencies into $(VENV) (minutes, once)"
+	@PIP_CONSTRAINT=constraints.txt PIP_BUILD_CONSTRAINT=constraints.txt PIP_DISABLE_PIP_VERSION_CHECK=1 \
+	  $(BIN)/python -m pip install --quiet -e '.[test]'
+	@touch $(READY)
+
+book: $(READY) ## run what is stale and build _build/html/index.html
+	@$(BIN)/regretbook build --profile $(PROFILE)
+	@echo "The book is in _build/html/index.html; 'make serve' shows it"
+
+test: $(READY) ## run the linters and all tests
+	@$(BIN)/python -m pytest $(TESTS)
+
+lint: $(READY) ## run the linters alone
+	@$(BIN)/python -m pytest -q tests/test_lint.py
+
+serve: $(READY) ## show the built book at http://localhost:8000
+	@test -f _build/html/index.html || { echo "make: nothing to serve yet; run 'make book' first" >&2; exit 1; }
+	@echo "http://localhost:$(PORT)/ (Ctrl-C ends)"
+	@$(BIN)/python -m http.server --bind 127.0.0.1 --directory _build/html $(PORT)
+
+clean: ## remove what was built; finished trials stay in .cache
+	rm -rf _build
+
+distclean: clean ## remove finished trials and the environment too
+	rm -rf .cache $(VENV) regretbook.egg-info

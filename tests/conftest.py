@@ -1,0 +1,14 @@
+"""What every test relies on: no display, and no setting of the caller's shell."""
+
+import os
+
+import pytest
+
+os.environ["MPLBACKEND"] = "Agg"
+
+
+@pytest.fixture(autouse=True)
+def no_run_of_the_shell(monkeypatch):
+    """A test that wants a run folder, a progress file, or an engine sets its own."""
+    for name in ("REGRETBOOK_RUN", "REGRETBOOK_PROGRESS", "REGRETBOOK_ENGINE"):
+        monkeypatch.delenv(name, raising=False)
