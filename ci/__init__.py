@@ -1,0 +1,1 @@
+"""The papermill driver and the build of the book: the `regretbook` command."""

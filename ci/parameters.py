@@ -1,0 +1,230 @@
+"""Parameters: read from the cell that declares them, and checked before anything runs."""
+
+import ast
+import io
+import math
+import re
+import shlex
+import tokenize
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+from ci.project import Project, load_yaml
+from lib.errors import BookError, nearest
+
+PROFILES = ("smoke", "book", "thesis")
+KINDS = {bool: "True or False", int: "an integer", float: "a number", str: "a text", list: "a list"}
+
+
+class Range(NamedTuple):
+    """The values that a parameter may take; `text` is how its comment says it."""
+
+    text: str
+    low: float = -math.inf
+    high: float = math.inf
+    open_low: bool = False
+    open_high: bool = False
+    choices: tuple | None = None
+
+    def contains(self, value) -> bool:
+        if self.choices is not None:
+            return value in self.choices
+        if isinstance(value, str):
+            return False
+        above = value > self.low if self.open_low else value >= self.low
+        below = value < self.high if self.open_high else value <= self.high
+        return above and below
+
+
+class Parameter(NamedTuple):
+    """One line of a parameters cell."""
+
+    name: str
+    default: Any
+    meaning: str = ""
+    range: Range | None = None
+
+
+def parse_cell(source: str, chapter: str) -> dict[str, Parameter]:
+    """Return the parameters that a cell declares: a literal each, explained by its comment."""
+    try:
+        statements = ast.parse(source).body
+    except SyntaxError as error:
+        raise BookError(f"the parameters cell of {chapter} is not Python: {error.msg}") from None
+    comments = _comments(source)
+    found = {}
+    for statement in statements:
+        match statement:
+            case ast.Assign(targets=[ast.Name(id=name)], value=value):
+                pass
+            case ast.AnnAssign(target=ast.Name(id=name), value=value) if value is not None:
+                pass
+            case _:
+                raise BookError(
+                    f"the parameters cell of {chapter} may only hold lines like "
+                    f"'T = 20_000  # meaning', but has {ast.unparse(statement)!r}"
+                )
+        try:
+            default = ast.literal_eval(value)
+        except ValueError:
+            raise BookError(f"parameter {name} of {chapter} must be a plain literal") from None
+        if type(default) not in KINDS:
+            raise BookError(
+                f"parameter {name} of {chapter} must be a bool, integer, number, text or list"
+            )
+        comment = comments.get(statement.end_lineno) or comments.get(statement.lineno, "")
+        meaning, allowed = _meaning(comment, f"parameter {name} of {chapter}")
+        parameter = Parameter(name, default, meaning, allowed)
+        found[name] = parameter._replace(default=check(parameter, default, chapter))
+    return found
+
+
+def _comments(source: str) -> dict[int, str]:
+    """Return the comment of each line that has one."""
+    tokens = tokenize.generate_tokens(io.StringIO(source).readline)
+    return {
+        token.start[0]: token.string.lstrip("# ").rstrip()
+        for token in tokens
+        if token.type == tokenize.COMMENT
+    }
+
+
+def _meaning(comment: str, where: str) -> tuple[str, Range | None]:
+    """Split 'rounds, in [1, 100]' into the meaning and the range."""
+    matched = re.fullmatch(r"(?:(.*),\s*)?in\s*([\[({].*[\])}])", comment)
+    if not matched:
+        return comment, None
+    text = matched[2]
+    try:
+        if text[0] == "{":
+            return matched[1] or "", Range(text, choices=tuple(ast.literal_eval(f"[{text[1:-1]}]")))
+        low, high = (float(bound.replace("∞", "inf")) for bound in text[1:-1].split(","))
+    except (ValueError, SyntaxError):
+        raise BookError(f"{where} has the range {text!r}, which is not like [1, 100]") from None
+    return matched[1] or "", Range(text, low, high, text[0] == "(", text[-1] == ")")
+
+
+def check(parameter: Parameter, value, chapter: str):
+    """Return a value in the parameter's own type, or refuse it in one sentence."""
+    name, default, _, allowed = parameter
+    where = f"parameter {name} of {chapter}"
+    if isinstance(default, list):
+        value = _as_list(value)
+        if not isinstance(value, list):
+            raise BookError(f"{where} must be a list such as {default}, but is {value!r}")
+        if default and not value:
+            raise BookError(f"{where} is an empty list, but must have at least one value")
+        if not default:
+            return value
+        element = parameter._replace(default=default[0])
+        return [check(element, each, chapter) for each in value]
+    kind = type(default)
+    result = _as(kind, value)
+    if result is None:
+        raise BookError(f"{where} must be {KINDS[kind]}, but is {value!r}")
+    if kind is float and math.isnan(result):
+        raise BookError(f"{where} is NaN, but must be a number")
+    if allowed is not None and not allowed.contains(result):
+        raise BookError(f"{where} is {result!r}, but must be in {allowed.text}")
+    if kind is float and allowed is None and math.isinf(result):
+        raise BookError(f"{where} is {result!r}, but must be finite")
+    return result
+
+
+def _as(kind: type, value):
+    """Return a value or its text as bool, int, float or str; None when it is of another type."""
+    if kind is str:
+        if not isinstance(value, str):
+            return None
+        parsed = _literal(value)
+        return parsed if isinstance(parsed, str) else value
+    if isinstance(value, str):
+        value = _literal(value)
+    if kind is bool:
+        return value if isinstance(value, bool) else None
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    if kind is float:
+        return float(value)
+    return int(value) if math.isfinite(value) and value == int(value) else None
+
+
+def _as_list(value):
+    """Return '[1, 2]' or '1, 2' or 'a,b' as a list; anything else as it is."""
+    if isinstance(value, str):
+        parsed = _literal(value)
+        value = value.split(",") if parsed is None and "," in value else parsed
+    return list(value) if isinstance(value, tuple) else value
+
+
+def _literal(text: str):
+    """Return the value of a Python literal, of true, false, nan and inf, else None."""
+    words = {"true": True, "false": False, "nan": math.nan, "inf": math.inf, "-inf": -math.inf}
+    if text.strip().lower() in words:
+        return words[text.strip().lower()]
+    try:
+        return ast.literal_eval(text.strip())
+    except (ValueError, SyntaxError):
+        return None
+
+
+def parse_options(options: Iterable[str]) -> dict[str, str]:
+    """Return the name=value pairs of `-p`, still as text."""
+    values = {}
+    for option in options:
+        name, equals, value = option.partition("=")
+        name = name.strip()
+        if not equals or not name:
+            raise BookError(f"-p takes name=value, but was given {option!r}")
+        if name in values:
+            raise BookError(f"-p gives {name} twice")
+        values[name] = value.strip()
+    return values
+
+
+def profile_values(project: Project, profile: str, chapter: str) -> dict:
+    """Return what a profile changes in a chapter."""
+    profiles = {name: {} for name in PROFILES} | load_yaml(project.book / "profiles.yml", {})
+    if profile not in profiles:
+        raise BookError(f"there is no profile {profile!r}; the profiles are {', '.join(profiles)}")
+    return (profiles[profile] or {}).get(chapter) or {}
+
+
+def check_profiles(project: Project, chapters: Iterable[str]) -> None:
+    """Refuse a profile with values for a chapter that does not exist: they would do nothing."""
+    for profile, entries in load_yaml(project.book / "profiles.yml", {}).items():
+        for name in entries or {}:
+            if name not in chapters:
+                near = nearest(name, chapters)
+                raise BookError(f"profile {profile} in profiles.yml has no chapter {name!r}{near}")
+
+
+def resolve(project: Project, chapter, profile: str = "book", options: dict | None = None) -> dict:
+    """Return every parameter of a chapter: its default, the profile's value, then that of `-p`."""
+    values = dict(chapter.defaults)
+    for origin in (profile_values(project, profile, chapter.name), options or {}):
+        for name, value in origin.items():
+            if name not in chapter.parameters:
+                raise BookError(
+                    f"{chapter.name} has no parameter {name!r}{nearest(name, chapter.parameters)}"
+                    f"; it has {', '.join(chapter.parameters)}"
+                )
+            values[name] = check(chapter.parameters[name], value, chapter.name)
+    return values
+
+
+def changed(chapter, parameters: dict) -> dict:
+    """Return the parameters that differ from what the page declares."""
+    return {name: value for name, value in parameters.items() if value != chapter.defaults[name]}
+
+
+def command(project: Project, chapter, profile: str, parameters: dict) -> str:
+    """Return the command that reruns a chapter with exactly these parameters."""
+    words = ["regretbook", "run", chapter.name]
+    if profile != "book":
+        words += ["--profile", profile]
+    usual = resolve(project, chapter, profile)
+    for name, value in parameters.items():
+        if value != usual[name]:
+            words += ["-p", f"{name}={value}"]
+    return shlex.join(words)

@@ -1,0 +1,157 @@
+"""Chapters in real kernels: what a run leaves behind when it ends well, badly, or not at all."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import nbformat
+import pytest
+
+from ci import build, cli, runs
+
+PAGE = "book/foundations/linear-bandits.md"
+OTHER = "book/foundations/clustering-of-bandits.md"
+
+
+def regretbook(sandbox, *words):
+    return cli.main(["--root", str(sandbox.project.root), *words])
+
+
+def start(sandbox, *words):
+    """Start the command as a process of its own."""
+    command = [sys.executable, "-m", "ci", "--root", str(sandbox.project.root), *words]
+    code = Path(cli.__file__).parent.parent
+    environment = {**os.environ, "PYTHONPATH": str(code)}
+    return subprocess.Popen(
+        command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
+    )
+
+
+def wait_for(path, seconds=30):
+    end = time.monotonic() + seconds
+    while not path.exists():
+        assert time.monotonic() < end, f"{path} did not appear"
+        time.sleep(0.05)
+
+
+def test_a_run_injects_parameters_and_leaves_a_clean_notebook(sandbox, capsys):
+    sandbox.edit(
+        PAGE,
+        "print(doubled)",
+        "import os, sys, warnings\n"
+        "from lib import journal\n"
+        "warnings.warn('noise')\n"
+        "journal.note('claim', id='lin-one', verdict='reproduced')\n"
+        "print(doubled, os.path.exists('_toc.yml'), os.environ['OMP_NUM_THREADS'])\n"
+        "print(sys.executable)",
+    )
+    assert regretbook(sandbox, "run", "linear-bandits", "-p", "T=1e3", "-p", "rule=ts") == 0
+    out, err = capsys.readouterr()
+    assert "verdicts: 1 reproduced" in out
+    assert "linear-bandits, cell 3 wrote to stderr" in err
+    folder = runs.place(sandbox.project, "linear-bandits")
+    assert str(folder / "notebook.ipynb") in out
+    text = (folder / "notebook.ipynb").read_text()
+    notebook = nbformat.reads(text, as_version=4)
+    nbformat.validate(notebook)
+    code = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    assert code[1].source.splitlines() == ["# Parameters", "T = 1000", 'rule = "ts"']
+    assert [output.text for output in code[-1].outputs] == [f"2000 True 1\n{sys.executable}\n"]
+    assert notebook.metadata.kernelspec.name == "python3"
+    assert "papermill" not in text
+    assert str(sandbox.project.root) not in text
+    info = json.loads((folder / "run.json").read_text())
+    assert info["status"] == "ok"
+    assert info["parameters"]["T"] == 1000
+    assert info["profile"] == "book"
+    assert {path.name for path in folder.parent.iterdir()} == {"linear-bandits"}
+    assert {path.name for path in folder.iterdir()} == {
+        "run.json", "notebook.ipynb", "journal.jsonl",
+    }  # fmt: skip
+
+
+def test_a_failing_chapter_is_named_and_the_others_are_finished(sandbox, capsys, monkeypatch):
+    monkeypatch.setattr(build, "_render", lambda project, tree: True)
+    old = sandbox.run()
+    note = "from lib import journal\njournal.note('claim', id='lin-one', verdict='reproduced')"
+    sandbox.edit(PAGE, "doubled = 2 * T", f"doubled = 2 * T\n{note}")
+    sandbox.edit(PAGE, "print(doubled)", "\nprint(doubled / 0)")
+    assert regretbook(sandbox, "build") == 1
+    _, err = capsys.readouterr()
+    assert (
+        "linear-bandits failed in cell 3 (print(doubled / 0)): ZeroDivisionError: division" in err
+    )
+    log = sandbox.project.logs / "linear-bandits.log"
+    assert str(log) in err
+    assert "ZeroDivisionError" in log.read_text()
+    assert "\x1b" not in log.read_text()
+    assert [path.name for path in old.folder.iterdir()] == ["run.json"]
+    assert runs.read(runs.place(sandbox.project, "clustering-of-bandits", "book")).ok
+    page = (sandbox.project.source / "foundations/linear-bandits.ipynb").read_text()
+    assert "output of cell" not in page
+    assert "ZeroDivisionError" in page
+    assert runs.last(sandbox.project, "linear-bandits") is None
+
+
+def test_a_kernel_that_dies_is_a_failed_run(sandbox, capsys):
+    sandbox.edit(OTHER, 'print("other")', "import os\nos._exit(7)")
+    assert regretbook(sandbox, "run", "clustering-of-bandits") == 1
+    assert "clustering-of-bandits failed in cell 2 (import os): DeadKernelError" in (
+        capsys.readouterr().err
+    )
+
+
+@pytest.fixture
+def waiting(sandbox):
+    """A chapter that writes half of its results and then takes long."""
+    sandbox.edit(
+        OTHER,
+        'print("other")',
+        "import os, pathlib, time\n"
+        "run = pathlib.Path(os.environ['REGRETBOOK_RUN'])\n"
+        "(run / 'journal.jsonl').write_text('half')\n"
+        f"pathlib.Path({str(sandbox.project.root)!r}, 'kernel').write_text(str(os.getpid()))\n"
+        "time.sleep(60)",
+    )
+    return sandbox
+
+
+def gone(process, seconds=20):
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        state = Path(f"/proc/{process}/stat")
+        if not state.exists() or state.read_text().split()[2] == "Z":
+            return True
+        time.sleep(0.1)
+    return False
+
+
+def test_kill_9_leaves_nothing_half_written(waiting):
+    process = start(waiting, "run", "clustering-of-bandits")
+    wait_for(waiting.project.root / "kernel")
+    process.kill()
+    process.communicate()
+    folder = runs.place(waiting.project, "clustering-of-bandits")
+    assert not folder.exists()
+    assert len(list(folder.parent.iterdir())) == 1
+    assert gone(int((waiting.project.root / "kernel").read_text()))
+    waiting.edit(OTHER, "time.sleep(60)", "(run / 'journal.jsonl').unlink()")
+    assert regretbook(waiting, "run", "clustering-of-bandits") == 0
+    assert [path.name for path in folder.parent.iterdir()] == ["clustering-of-bandits"]
+
+
+def test_interrupting_says_what_is_kept(waiting):
+    process = start(waiting, "run", "clustering-of-bandits")
+    wait_for(waiting.project.root / "kernel")
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert err.splitlines() == [
+        "regretbook: interrupted; finished tasks are kept and the next run continues with them"
+    ]
+    assert list(runs.place(waiting.project, "x").parent.iterdir()) == []
+    assert gone(int((waiting.project.root / "kernel").read_text()))
