@@ -231,7 +231,9 @@ def curves(
             base = label.split(" (")[0]
             look = style(label, variant=seen.get(base, 0))
             seen[base] = seen.get(base, 0) + 1
-        line = summary(rows, x, y, band)
+        line = summary(rows.dropna(subset=y), x, y, band)
+        if line.empty:  # nothing was measured, so there is nothing to draw
+            continue
         # staggered, so that markers of curves that coincide do not hide one another
         spots = (0.035 * (order % 4), 0.14)
         ax.plot(line.index, line["mean"], label=label, markevery=spots, **look)

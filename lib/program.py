@@ -203,7 +203,7 @@ def _globals_of(value, source: str) -> dict:
         names = set(_loaded(value.__code__)) | _outside_body(source)
     else:
         scope = vars(sys.modules[value.__module__])
-        names = {node.id for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Name)}
+        names = _read_names(ast.parse(source))
     return {name: scope[name] for name in sorted(names) if name in scope}
 
 
@@ -219,4 +219,10 @@ def _outside_body(source: str) -> set[str]:
     """Return the names in decorators, defaults and annotations: the bytecode has none of them."""
     (node,) = ast.parse(source).body
     outside = [*node.decorator_list, node.args, *([node.returns] if node.returns else [])]
-    return {n.id for part in outside for n in ast.walk(part) if isinstance(n, ast.Name)}
+    return set().union(*map(_read_names, outside))
+
+
+def _read_names(tree: ast.AST) -> set[str]:
+    """Return the names that are read; a field of a class is written and is no global."""
+    nodes = (node for node in ast.walk(tree) if isinstance(node, ast.Name))
+    return {node.id for node in nodes if isinstance(node.ctx, ast.Load)}

@@ -65,7 +65,8 @@ def simulate(
         for name in policies
         for trial in range(trials)
     ]
-    programs = {name: _program(environment, policy) for name, policy in policies.items()}
+    distinct = {policy[:4]: policy for policy in policies.values()}  # tuning shares its functions
+    programs = {key: _program(environment, policy) for key, policy in distinct.items()}
     tasks = []
     for setting, name, trial in cases:
         horizon = int(setting.get("T", T))
@@ -77,7 +78,7 @@ def simulate(
             "stream": STREAMS[stream],
             "trial": trial,
         }
-        tasks.append(engine.Task(programs[name], "play", arguments, work=horizon))
+        tasks.append(engine.Task(programs[policies[name][:4]], "play", arguments, work=horizon))
     frames = []
     for (setting, name, trial), result in zip(cases, engine.run(tasks, label), strict=True):
         columns = {k: v for k, v in setting.items() if np.ndim(v) == 0}

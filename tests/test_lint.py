@@ -12,6 +12,7 @@ import pytest
 
 from ci.chapters import toc_pages
 from ci.project import project_at
+from lib import pages
 from lib.paths import BOOK, ROOT
 
 LONGEST_CELL = 40  # lines that fit on a screen
@@ -55,6 +56,13 @@ def test_cells_are_clean(path, tmp_path):
     config = ROOT / "pyproject.toml"
     complaints = ruff("check", "--config", config, "--extend-ignore", "E402,F811,B018", notebook)
     assert not complaints, complaints
+
+
+@pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
+def test_no_cell_is_swallowed_by_an_open_fence(path):
+    """jupytext, which executes, and lib.pages, which judges staleness, must see the same cells."""
+    ours = [cell.source for cell in pages.code_cells(path.read_text(encoding="utf-8"))]
+    assert [cell.source for cell in code_cells(path)] == ours
 
 
 @pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)

@@ -3,6 +3,7 @@
 import linecache
 import sys
 import types
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -64,6 +65,16 @@ def test_heading_names_only_the_parts_of_lib_that_are_imported():
 def test_a_global_array_is_refused_with_its_name():
     with pytest.raises(BookError, match="global 'TABLE'"):
         program.text({"run": reads_array})
+
+
+class Point(NamedTuple):
+    """A field with the name of a global array, which is no use of that array."""
+
+    TABLE: float
+
+
+def test_a_field_of_a_class_is_not_a_global():
+    assert program.load(program.text({"Point": Point})).Point(1.0).TABLE == 1.0
 
 
 def test_two_functions_of_one_name_are_refused():
