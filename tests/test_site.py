@@ -127,7 +127,7 @@ UNNAMED = """() => [...document.querySelectorAll('article :is(img, figure svg, s
   .filter(e => !(e.getAttribute('alt') || e.getAttribute('aria-label') || '').trim())
   .map(e => e.outerHTML.slice(0, 120))"""
 
-# sphinx-proof and sphinx-exercise give the inside of all their boxes one id, which nothing links to.
+# sphinx-proof and sphinx-exercise give all their boxes one id, which nothing links to.
 TWICE = """() => {
   const ids = [...document.querySelectorAll('article [id]')].map(e => e.id)
     .filter(id => !/^(proof|exercise|solution)(-content)?$/.test(id));
