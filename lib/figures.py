@@ -351,6 +351,7 @@ def _svg(fig: Figure, name: str, alt: str) -> str:
     svg = re.sub(r"\s*<(metadata|style)\b.*?</\1>", "", svg, flags=re.S)
     # group ids repeat from figure to figure; ids that are referenced carry the salt and stay
     svg = re.sub(r'<g id="[^"]*"', "<g", svg)
+    svg = re.sub(r'(<image\b[^>]*?) id="[^"]*"', r"\1", svg)
     svg = re.sub(r' transform="rotate\(-0 [^"]*"', "", svg)
     svg = re.sub(r"-?\d+\.\d{3,}", lambda number: f"{float(number[0]):.2f}", svg)
     svg = svg.replace(INK, "currentColor").replace("'DejaVu Sans', sans-serif", _FONTS)

@@ -1,0 +1,242 @@
+"""Zero-shot generalisation: fast learners equal naive ones, lemmas hold, bad data is refused."""
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lib import chapters, mdp
+from lib.errors import BookError
+
+PAGE = chapters.load("zero-shot")
+SEEDS = st.integers(0, 10_000)
+
+
+def problem(seed, n=5, K=40, **shape):
+    """Return a family, its controllers and the counts of some data."""
+    rng = np.random.default_rng(seed)
+    fam = PAGE.random_family(rng, n, **shape)
+    behaviour = PAGE.controllers(fam, 0.3)
+    return rng, fam, behaviour, *PAGE.collect(rng, fam, behaviour, K)
+
+
+def naive_ppe(counts, i, π, ξ, b):
+    """Pessimistic evaluation of one context, written line by line from the algorithm."""
+    _, H, S, A, _ = counts.N.shape
+    V, Q = np.zeros((H + 1, S)), np.zeros((H, S, A))
+    for h in range(H - 1, -1, -1):
+        for s, a in itertools.product(range(S), range(A)):
+            visits = sum(counts.N[i, h, s, a])
+            if visits == 0:
+                Q[h, s, a] = 0
+                continue
+            mean = counts.R[i, h, s, a] / visits
+            mean += sum(counts.N[i, h, s, a, t] / visits * V[h + 1, t] for t in range(S))
+            Γ = b * (H - h) * np.sqrt(np.log(2 * S * A / ξ) / (2 * visits))
+            Q[h, s, a] = max(0, min(H - h, mean - min(Γ, H - h)))
+        for s in range(S):
+            V[h, s] = sum(π[h, s, a] * Q[h, s, a] for a in range(A))
+    return V, Q
+
+
+@settings(max_examples=10, deadline=None)
+@given(seed=SEEDS, b=st.sampled_from([0.05, 0.5, 1.0]))
+def test_batched_evaluation_is_the_algorithm(seed, b):
+    rng, fam, _, whole, _ = problem(seed)
+    π = rng.dirichlet(np.ones(3), fam.r.shape[1:3])
+    V, Q = PAGE.ppe(PAGE.tabular(whole, 0.05, b), π)
+    for i in range(len(fam.r)):
+        naive_V, naive_Q = naive_ppe(whole, i, π, 0.05, b)
+        np.testing.assert_allclose(V[i], naive_V, atol=1e-12)
+        np.testing.assert_allclose(Q[i], naive_Q, atol=1e-12)
+    many = PAGE.pessimistic_values(PAGE.tabular(whole, 0.05, b), np.stack([π, π[::-1]]))
+    np.testing.assert_allclose(many[0], V[:, 0, 0], atol=1e-12)
+
+
+@settings(max_examples=10, deadline=None)
+@given(seed=SEEDS, α=st.sampled_from([0.05, 1.0, 20.0]))
+def test_cumulative_sums_are_the_pass_over_contexts(seed, α):
+    _, fam, _, _, split = problem(seed, n=8)
+    _, H, S, A = fam.r.shape
+    iterates = PAGE.pppo(PAGE.tabular(split, 0.05, 0.3), α)
+    π = np.full((H, S, A), 1 / A)
+    for i in range(len(fam.r)):
+        np.testing.assert_allclose(iterates[i], π, atol=1e-9)
+        _, Q = naive_ppe(split, i, π, 0.05, 0.3)
+        weights = π * np.exp(α * Q)
+        π = weights / weights.sum(axis=-1, keepdims=True)
+
+
+def test_linear_oracle_is_ridge_regression():
+    rng = np.random.default_rng(0)
+    φ = PAGE.linear_features()
+    fam = PAGE.linear_family(rng, 2, φ)
+    π = np.full(fam.r.shape[1:], 1 / 3)
+    logs = [mdp.sample_episodes(rng, fam.P[i], π, K=25) for i in range(2)]
+    states, actions = (np.stack([getattr(e, x) for e in logs]) for x in ("states", "actions"))
+    rewards = rng.random(actions.shape)
+    estimate = PAGE.linear(PAGE.count(states, actions, rewards, 3, 3), φ, β=0.7)
+    V = rng.random(3)
+    for i, h in itertools.product(range(2), range(2)):
+        x = φ[states[i, :, h], actions[i, :, h]]
+        Λ = np.eye(3) + x.T @ x
+        w = np.linalg.solve(Λ, x.T @ (rewards[i, :, h] + V[states[i, :, h + 1]]))
+        np.testing.assert_allclose(estimate.r[i, h] + estimate.P[i, h] @ V, φ @ w, atol=1e-10)
+        norm = np.sqrt(np.einsum("sad,de,sae->sa", φ, np.linalg.inv(Λ), φ))
+        np.testing.assert_allclose(estimate.Γ[i, h], 0.7 * norm, atol=1e-10)
+
+
+def test_one_hot_features_without_ridge_are_the_table():
+    _, fam, _, whole, _ = problem(3, K=5000)
+    S, A = fam.r.shape[2:]
+    φ = np.eye(S * A).reshape(S, A, S * A)
+    table, ridge = PAGE.tabular(whole, 0.05), PAGE.linear(whole, φ, β=1.0, λ=1e-9)
+    seen = whole.N.sum(-1) > 0
+    np.testing.assert_allclose(ridge.P[seen], table.P[seen], atol=1e-6)
+
+
+@settings(max_examples=8, deadline=None)
+@given(seed=SEEDS)
+def test_no_random_policy_beats_the_listed_ones(seed):
+    """Deterministic policies suffice, for the truth and for the pessimistic objective."""
+    rng, fam, _, whole, _ = problem(seed)
+    H, S, A = fam.r.shape[1:]
+    listed = PAGE.enumerate_policies(H, S, A)
+    estimate = PAGE.tabular(whole, 0.05, 0.2)
+    others = rng.dirichlet(np.full(A, 0.4), (300, H, S))
+    for score in (
+        lambda π: PAGE.values(fam, π).mean(1),
+        lambda π: PAGE.pessimistic_values(estimate, π).mean(1),
+    ):
+        assert score(others).max() <= score(listed).max() + 1e-12
+
+
+def test_one_merged_group_is_blind_and_all_groups_are_perm():
+    _, fam, _, whole, _ = problem(11, n=6)
+    policies = PAGE.enumerate_policies(*fam.r.shape[1:])
+    one = PAGE.tabular(PAGE.merge(whole, 1), 0.05, 0.1)
+    blind = PAGE.pessimistic_values(one, PAGE.pevi(one)).item()
+    best = PAGE.pessimistic_values(one, policies).max()
+    assert blind == pytest.approx(best, abs=1e-12)
+    assert (PAGE.merge(whole, 6).N == whole.N).all()
+    with pytest.raises(BookError, match="must divide the 6 contexts"):
+        PAGE.merge(whole, 4)
+
+
+def test_gradient_nearly_always_finds_the_listed_maximum():
+    """The objective has local maxima, so a climb may fall short, but it can never do better."""
+    shortfalls = []
+    for seed in range(8):
+        rng, fam, _, whole, _ = problem(seed, n=6, K=300)
+        H, S, A = fam.r.shape[1:]
+        estimate = PAGE.tabular(whole, 0.05, 0.1)
+        starts = rng.dirichlet(np.ones(A), (16, H, S))
+        climbed = PAGE.perm_gradient(estimate, starts, 80)
+        listed = PAGE.perm(estimate, PAGE.enumerate_policies(H, S, A))
+        score = PAGE.pessimistic_values(estimate, np.stack([listed, climbed])).mean(1)
+        shortfalls.append(score[0] - score[1])
+    assert min(shortfalls) >= -1e-12 and max(shortfalls) < 0.1
+    assert np.mean(np.array(shortfalls) < 1e-9) >= 0.75
+
+
+def test_counts_are_those_of_trajectories():
+    """Drawing counts gives the occupancies of simulated episodes, rewards included."""
+    rng, fam, behaviour, _, _ = problem(2, n=2)
+    counts = PAGE.draw_counts(rng, fam, behaviour, 200_000)
+    share = counts.N.sum(-1) / 200_000
+    np.testing.assert_allclose(share, mdp.occupancy(fam.P, behaviour), atol=0.006)
+    np.testing.assert_allclose(counts.R / 200_000, share * fam.r, atol=0.006)
+    whole, split = PAGE.collect(rng, fam, behaviour, 10)
+    assert (whole.N.sum((2, 3, 4)) == 10).all()
+    assert (split.N.sum((2, 3, 4)) == [4, 3, 3]).all()
+
+
+def test_average_mdp_by_hand():
+    fam, μ = PAGE.example(covered=False)
+    average = PAGE.average_mdp(fam, μ)
+    np.testing.assert_allclose(PAGE.printed_units(average.r[0, 0, 0]), [1, 0, 1], atol=1e-12)
+    whole = PAGE.average_mdp(fam, μ, m=2)
+    np.testing.assert_allclose(whole.r, fam.r)
+
+
+def test_counterexample_has_the_known_gaps():
+    """Gaps of 0.189 and 0.197 after ten and a hundred thousand contexts, against 0.2 in the end."""
+    for n, gap in ((10_000, 0.189), (100_000, 0.197)):
+        found = PAGE.counter_run(np.random.default_rng(0), "visits", n, 0.1, False)
+        assert found["gap"] == pytest.approx(gap, abs=0.003)
+        assert found["gap"] > found["bound"] and found["telescope"] > 1
+    mended = PAGE.counter_run(np.random.default_rng(0), "visits", 100_000, 0.1, True)
+    assert mended["gap"] < mended["bound"]
+
+
+def test_long_horizon_breaks_the_printed_sum_but_not_the_mended_one():
+    found = PAGE.counter_run(np.random.default_rng(0), "long", 10_000, 20.0, False)
+    assert found["sum"] > 1 and found["share"] < 2 / 3 and found["repaired"] <= 1
+
+
+def test_rooms_agree_with_the_environment():
+    """The table that was read out square by square replays an episode of MiniGrid."""
+    pytest.importorskip("minigrid")
+    import pandas as pd
+    from minigrid.core.world_object import Wall
+    from minigrid.envs import CrossingEnv
+
+    H = 24
+    maps = PAGE.rooms(pd.DataFrame(PAGE.room_table(np.random.default_rng(0), 1)), H)
+    env = CrossingEnv(size=7, num_crossings=1, obstacle_type=Wall, max_steps=H)
+    env.reset(seed=0)
+    fam = PAGE.true_family(maps.P, maps.goal, maps.pay)
+    best, state = mdp.backward_induction(fam.P, fam.r), 0
+    for h in range(H):
+        action = int(best.policy[0, h, state])
+        _, reward, done, _, _ = env.step(action)
+        assert reward == pytest.approx(fam.r[0, h, state, action])
+        state = int(maps.P[0, state, action].argmax())
+        x, y = env.agent_pos
+        assert state == ((y - 1) * 5 + x - 1) * 4 + env.agent_dir
+        if done:
+            break
+    assert done and reward == pytest.approx(best.V[0, 0, 0])
+
+
+def test_lakes_are_gymnasiums():
+    pytest.importorskip("gymnasium")
+    maps = PAGE.frozen_lakes(5)
+    fam = PAGE.true_family(maps.P, maps.goal, maps.pay)
+    mdp.check_model(fam.P, fam.r)
+    assert len({walls.tobytes() for walls in maps.walls}) == 5
+    assert (mdp.backward_induction(fam.P, fam.r).V[:, 0, 0] > 0).all()
+
+
+def logs(n=2, K=6, H=3):
+    return np.zeros((n, K, H + 1), int), np.zeros((n, K, H), int), np.zeros((n, K, H))
+
+
+def test_contexts_with_different_states_are_refused():
+    models = [(np.full((2, S, 2, S), 1 / S), np.zeros((2, S, 2))) for S in (2, 3)]
+    with pytest.raises(BookError, match="must share one state and action space"):
+        PAGE.family(models)
+    assert PAGE.family(models[:1]).P.shape == (1, 2, 2, 2, 2)
+
+
+def test_a_missing_step_is_refused():
+    states, actions, rewards = logs()
+    for broken in ((states[..., :-1], actions, rewards), (states, actions, rewards[..., :-1])):
+        with pytest.raises(BookError, match="A step is missing"):
+            PAGE.count(*broken, 2, 2)
+    with pytest.raises(BookError, match="A step is missing"):
+        PAGE.count(states, actions, np.where(rewards == 0, np.nan, 0), 2, 2)
+
+
+def test_too_few_trajectories_for_a_split_are_refused():
+    with pytest.raises(BookError, match="at least H = 3 trajectories"):
+        PAGE.count_split(*logs(K=2), 2, 2)
+    assert (PAGE.count_split(*logs(K=8), 2, 2).N.sum((2, 3, 4)) == 2).all()
+
+
+def test_long_features_are_refused():
+    _, _, _, whole, _ = problem(0)
+    with pytest.raises(BookError, match="norm at most 1, got one of norm 2"):
+        PAGE.linear(whole, 2 * np.eye(6).reshape(2, 3, 6), β=1.0)
