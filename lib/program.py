@@ -33,12 +33,10 @@ def text(functions: dict[str, Callable], ending: str = "") -> str:
     parts: dict[str, str] = {}
     for function in functions.values():
         _collect(_plain(function).__name__, function, parts)
-    aliases = [
-        f"{name} = {_plain(function).__name__}"
-        for name, function in functions.items()
-        if _plain(function).__name__ != name
-    ]
-    body = "\n\n".join([*parts.values(), *aliases, ending]).strip() + "\n"
+    for name, function in functions.items():
+        if _plain(function).__name__ != name:
+            _add(name, f"{name} = {_plain(function).__name__}", parts)
+    body = "\n\n".join([*parts.values(), ending]).strip() + "\n"
     return f"{_heading(body)}\n\n{body}"
 
 

@@ -78,7 +78,7 @@ def simulate(
             "stream": STREAMS[stream],
             "trial": trial,
         }
-        tasks.append(engine.Task(programs[policies[name][:4]], "play", arguments, work=horizon))
+        tasks.append(engine.Task(programs[policies[name][:4]], "_play", arguments, work=horizon))
     frames = []
     for (setting, name, trial), result in zip(cases, engine.run(tasks, label), strict=True):
         columns = {k: v for k, v in setting.items() if np.ndim(v) == 0}
@@ -98,10 +98,10 @@ def repeat(
     """Run function(rng, **setting) for every setting and trial; its numbers become rows."""
     settings = [{}] if settings is None else settings
     cases = [(setting, trial) for setting in settings for trial in range(trials)]
-    text = program.text({"function": function}, "from lib.trial import repeat_once\n" + _REPEAT)
+    text = program.text({"_repeated": function}, "from lib.trial import repeat_once\n" + _REPEAT)
     common = {"seed": seed, "stream": STREAMS[stream]}
     tasks = [
-        engine.Task(text, "once", {"setting": setting, "trial": trial, **common})
+        engine.Task(text, "_once", {"setting": setting, "trial": trial, **common})
         for setting, trial in cases
     ]
     frames = []
@@ -159,16 +159,16 @@ def checkpoint_times(T: int, count: int) -> np.ndarray:
 
 
 _PLAY = """
-def play(**arguments):
+def _play(**arguments):
     return play_trial(globals(), **arguments)
 
 
-play.reports_progress = True
+_play.reports_progress = True
 """
 
 _REPEAT = """
-def once(**arguments):
-    return repeat_once(function, **arguments)
+def _once(**arguments):
+    return repeat_once(_repeated, **arguments)
 """
 
 
