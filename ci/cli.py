@@ -59,6 +59,7 @@ def arguments() -> argparse.ArgumentParser:
     record = command("record", "copy the tables of the last run into results/", record_tables)
     record.add_argument("chapter", metavar="CHAPTER")
     record.add_argument("experiments", metavar="EXPERIMENT", nargs="*")
+    record.add_argument("--profile", default="book", help="of which runs (default: book)")
 
     data = command("data", "datasets: where each was found, licence, counts, checksum", show_data)
     data.add_argument("action", choices=("list", "fetch", "check"))
@@ -143,7 +144,7 @@ def show_claims(project: Project, args) -> int:
 
 def record_tables(project: Project, args) -> int:
     chapter = chapters.find(chapters.discover(project), args.chapter)
-    for path in record(project, chapter, args.experiments):
+    for path in record(project, chapter, args.experiments, args.profile):
         print(shown(path))
     return 0
 

@@ -14,12 +14,14 @@ def recorded(project: Project, chapter: str) -> dict[str, dict]:
     return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
 
 
-def record(project: Project, chapter: Chapter, experiments: list[str]) -> list:
-    """Copy tables of the last run into results/ and note where each came from.
+def record(
+    project: Project, chapter: Chapter, experiments: list[str], profile: str = "book"
+) -> list:
+    """Copy tables of the last run of a profile into results/ and note where each came from.
 
     A table that was itself read from results/ is not copied: that would pass it off as a new run.
     """
-    run = require_last(project, chapter.name)
+    run = require_last(project, chapter.name, profile)
     for name in experiments:
         if name not in run.tables:
             known = f"; it has {', '.join(run.tables) or 'none'}"

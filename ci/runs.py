@@ -50,18 +50,22 @@ def place(project: Project, chapter: str, profile: str | None = None) -> Path:
     return project.build / "executed" / profile / chapter
 
 
-def last(project: Project, chapter: str) -> Run | None:
-    """Return the newest finished run of a chapter, by `run` or by `build`."""
+def last(project: Project, chapter: str, profile: str | None = None) -> Run | None:
+    """Return the newest finished run, by `run` or by `build`, of one profile or of any."""
     folders = [place(project, chapter), *(project.build / "executed").glob(f"*/{chapter}")]
     found = [run for folder in folders if (run := read(folder)) and run.ok]
+    found = [run for run in found if profile in (None, run.info["profile"])]
     return max(found, key=lambda run: run.info["started"], default=None)
 
 
-def require_last(project: Project, chapter: str) -> Run:
-    """Return the last run, or say how to make one."""
-    run = last(project, chapter)
+def require_last(project: Project, chapter: str, profile: str) -> Run:
+    """Return the last run of a profile, or say how to make one."""
+    run = last(project, chapter, profile)
     if run is None:
-        raise BookError(f"{chapter} has no finished run yet; `regretbook run {chapter}` makes one")
+        raise BookError(
+            f"{chapter} has no finished run of profile {profile} yet; "
+            f"`regretbook run {chapter} --profile {profile}` makes one"
+        )
     return run
 
 

@@ -1,33 +1,27 @@
-"""Real files and what chapters make of them: where a dataset lies, tidy frames, matrices, features.
+"""Real files: where a dataset lies, whether it is intact, and its rows as a tidy frame.
 
 The registry is `data/registry.yml`. Asking for a dataset is noted in the journal, found or not,
 because a page depends on that answer. An absent dataset is an error with a remedy, never a
 synthetic stand-in.
 """
 
-import csv
 import functools
-import gzip
 import hashlib
-import json
 import os
-import re
 import shutil
 import tempfile
 import zipfile
 import zlib
-from collections.abc import Callable, Iterable, Iterator
-from datetime import datetime
-from itertools import zip_longest
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-import numpy as np
 import pandas as pd
 import yaml
 
-from lib import journal, paths
+from lib import formats, journal, paths
 from lib.errors import BookError, nearest
+from lib.formats import open_plain, plain_name
 
 
 class Found(NamedTuple):
@@ -117,14 +111,10 @@ def _remedy(name: str) -> str:
     return _entry(name)["get"].rstrip(".")
 
 
-def _open(path: Path):
-    return gzip.open(path) if path.suffix == ".gz" else open(path, "rb")
-
-
 @functools.cache
 def _sha256_of(path: Path, size: int, modified: int) -> str:
     try:
-        with _open(path) as file:
+        with open_plain(path) as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except (EOFError, OSError, zlib.error):
         # A damaged gzip still needs a digest, so that its repair is noticed.
@@ -134,10 +124,6 @@ def _sha256_of(path: Path, size: int, modified: int) -> str:
 def _sha256(path: Path) -> str:
     stat = path.stat()
     return _sha256_of(path, stat.st_size, stat.st_mtime_ns)
-
-
-def _plain(path: Path) -> str:
-    return path.name.removesuffix(".gz")
 
 
 def _listing(digests: dict[str, str]) -> str:
@@ -150,11 +136,11 @@ def digest(name: str) -> str | None:
     found = _locate(name)
     if found is None:
         return None
-    return _listing({_plain(path): _sha256(path) for path in _files(_entry(name), found.path)})
+    return _listing({plain_name(path): _sha256(path) for path in _files(_entry(name), found.path)})
 
 
 def _expected(entry: dict, files: list[Path]) -> dict[str, str | None]:
-    return {_plain(path): entry["files"].get(_plain(path)) for path in files}
+    return {plain_name(path): entry["files"].get(plain_name(path)) for path in files}
 
 
 def status() -> list[Status]:
@@ -178,7 +164,7 @@ def _problems(entry: dict, files: list[Path]) -> list[str]:
         if expected and expected != _sha256(path)
     ]
     try:
-        frame = _read(entry["format"], files[0])
+        frame = formats.read(entry["format"], files[0])
     except BookError as error:
         return [*problems, str(error)]
     counts = (len(frame), frame["user"].nunique(), frame["item"].nunique())
@@ -263,190 +249,6 @@ def cards() -> str:
     return "\n".join(table + text) + "\n"
 
 
-class Field(NamedTuple):
-    """How one kind of field is read, and what a line of text and a whole column must satisfy."""
-
-    dtype: str
-    fits: Callable[[str], bool]
-    holds: Callable[[pd.Series], bool]
-
-
-def _is_whole(text: str) -> bool:
-    return bool(re.fullmatch(r"\d{1,18}", text))
-
-
-def _is_stars(text: str) -> bool:
-    return bool(re.fullmatch(r"\d(\.\d+)?", text)) and 0.5 <= float(text) <= 5
-
-
-def _is_date(text: str) -> bool:
-    try:
-        return bool(datetime.strptime(text, "%Y-%m-%d"))
-    except ValueError:
-        return False
-
-
-FIELDS = {
-    "whole": Field("int64", _is_whole, lambda s: s.min() >= 0),
-    "key": Field("str", bool, lambda s: s.notna().all()),
-    "stars": Field("float64", _is_stars, lambda s: s.between(0.5, 5).all()),
-    "label": Field("int64", lambda text: text in ("1", "-1"), lambda s: s.isin((1, -1)).all()),
-    "date": Field("str", _is_date, lambda s: s.notna().all()),
-}
-
-
-class Layout(NamedTuple):
-    """One owner's table: separator, header line if any, and the kind of each column."""
-
-    separator: str
-    header: str | None
-    columns: dict[str, str]
-
-    def words(self) -> str:
-        return self.separator.replace(r"\s+", " ").join(self.columns)
-
-
-_RATING = {"user": "whole", "item": "whole", "rating": "stars"}
-_TAG = {"user": "whole", "item": "whole", "tag": "whole"}
-_DAY = dict.fromkeys(("day", "month", "year"), "whole")
-_CLOCK = dict.fromkeys(("hour", "minute", "second"), "whole")
-
-# HetRec is tab separated, but line 2 of its MovieLens tags has doubled tabs, and Yelp comes with
-# tabs or spaces: there any white space separates.
-LAYOUTS = {
-    "movielens-dat": [Layout("::", None, _RATING | {"time": "whole"})],
-    "movielens-csv": [
-        Layout(",", "userId,movieId,rating,timestamp", _RATING | {"time": "whole"}),
-        Layout(",", "user,item,rating", _RATING),
-    ],
-    "yelp": [Layout(r"\s+", None, _RATING | {"label": "label", "date": "date"})],
-    "amazon": [
-        Layout(
-            ",",
-            None,
-            {"user": "key", "item": "key", "rating": "stars"}
-            | dict.fromkeys(("time", "helpful", "total"), "whole"),
-        )
-    ],
-    "hetrec-lastfm": [Layout(r"\s+", "userID artistID tagID day month year", _TAG | _DAY)],
-    "hetrec-movielens": [
-        Layout(
-            r"\s+",
-            "userID movieID tagID date_day date_month date_year date_hour date_minute date_second",
-            _TAG | _DAY | _CLOCK,
-        )
-    ],
-}
-
-
-def _label(path: Path) -> str:
-    return f"{path.parent.name}/{path.name}"
-
-
-def _lines(path: Path) -> Iterator[tuple[int, str]]:
-    """Yield numbered lines; a damaged gzip is an error that says after which line."""
-    number = 0
-    try:
-        with _open(path) as file:
-            for number, line in enumerate(file, 1):
-                # HetRec's tag names are Latin-1, everything else is ASCII.
-                yield number, line.decode("latin-1").rstrip("\r\n")
-    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise BookError(
-            f"{_label(path)} is damaged or cut short after line {number} ({error}), get it again"
-        ) from error
-
-
-def _layout(form: str, path: Path) -> Layout:
-    layouts = LAYOUTS[form]
-    _, first = next(_lines(path), (0, ""))
-    for layout in layouts:
-        if not first or layout.header in (None, first.replace("\t", " ")):
-            return layout
-    expected = " or ".join(f"'{layout.header}'" for layout in layouts)
-    raise BookError(f"{_label(path)}, line 1: expected the header {expected}, found '{first[:60]}'")
-
-
-def _fits(texts: Iterable[str], columns: dict[str, str]) -> bool:
-    pairs = zip_longest(texts, columns.values())
-    return all(text is not None and kind and FIELDS[kind].fits(text) for text, kind in pairs)
-
-
-def _blame(path: Path, layout: Layout, reason: str) -> BookError:
-    """Find the first line that does not fit, which the fast parser does not reliably name."""
-    empty = True
-    for number, line in _lines(path):
-        if not line.strip() or (number == 1 and layout.header):
-            continue
-        empty = False
-        if not _fits(re.split(layout.separator, line.strip()), layout.columns):
-            return BookError(
-                f"{_label(path)}, line {number}: expected {layout.words()}, found '{line[:60]}'"
-            )
-    if empty:
-        return BookError(f"{_label(path)} has no rows: expected lines of {layout.words()}")
-    return BookError(f"{_label(path)} could not be read as lines of {layout.words()}: {reason}")
-
-
-def _table(path: Path, layout: Layout) -> pd.DataFrame:
-    """Read a whole table with the C parser; only when that fails is the file read line by line."""
-    names = list(layout.columns)
-    separator = layout.separator
-    if separator == "::":
-        # The C parser splits at one character, which leaves an empty column inside each '::'.
-        separator, names = ":", [part for name in names for part in (name, f"{name}:")][:-1]
-    kinds = {name: FIELDS[kind] for name, kind in layout.columns.items()}
-    try:
-        frame = pd.read_csv(
-            path,
-            sep=separator,
-            names=names,
-            header=None,
-            skiprows=1 if layout.header else 0,
-            dtype={name: field.dtype for name, field in kinds.items()},
-            quoting=csv.QUOTE_NONE,
-            encoding="latin-1",
-            keep_default_na=False,
-            na_values=[""],
-        )
-        if "date" in kinds:
-            frame["date"] = pd.to_datetime(frame["date"], format="%Y-%m-%d")
-    except (ValueError, OverflowError, EOFError, OSError, zlib.error) as error:
-        raise _blame(path, layout, str(error).partition("\n")[0]) from error
-    # pandas takes surplus fields of the first line for an index.
-    sound = isinstance(frame.index, pd.RangeIndex) and len(frame) > 0
-    sound = sound and frame[[name for name in names if name not in kinds]].isna().all(axis=None)
-    if not (sound and all(field.holds(frame[name]) for name, field in kinds.items())):
-        raise _blame(path, layout, "a value is missing or out of range")
-    return frame[list(layout.columns)]
-
-
-def _amazon_json(path: Path) -> pd.DataFrame:
-    columns, rows = LAYOUTS["amazon"][0].columns, []
-    for number, line in _lines(path):
-        try:
-            review = json.loads(line)
-            row = [review[key] for key in ("reviewerID", "asin", "overall", "unixReviewTime")]
-            row += review["helpful"]
-            if not _fits(map(str, row), columns):
-                raise ValueError
-        except (ValueError, KeyError, TypeError) as error:
-            raise BookError(
-                f"{_label(path)}, line {number}: expected a JSON review with reviewerID, asin, "
-                f"overall, unixReviewTime and helpful, found '{line[:60]}'"
-            ) from error
-        rows.append(row)
-    if not rows:
-        raise BookError(f"{_label(path)} has no rows: expected one JSON review a line")
-    return pd.DataFrame(rows, columns=list(columns))
-
-
-def _read(form: str, path: Path) -> pd.DataFrame:
-    if _plain(path).endswith(".json"):
-        return _amazon_json(path)
-    return _table(path, _layout(form, path))
-
-
 def ratings(name: str) -> pd.DataFrame:
     """Return a dataset as rows user, item, rating and what else its owner gives.
 
@@ -456,30 +258,18 @@ def ratings(name: str) -> pd.DataFrame:
     form = _entry(name)["format"]
     if form.startswith("hetrec"):
         raise BookError(f"{name} holds tags, not ratings: read it with datasets.tags('{name}')")
-    return _read(form, _need(name)[0])
+    return formats.read(form, _need(name)[0])
 
 
 def tags(name: str) -> pd.DataFrame:
     """Return a HetRec dataset as rows user, item, tag; `tag_names` has the texts of the tags."""
-    return _read(_hetrec(name), _need(name)[0])[["user", "item", "tag"]]
+    return formats.read(_hetrec(name), _need(name)[0])[["user", "item", "tag"]]
 
 
 def tag_names(name: str) -> pd.Series:
     """Return the text of every tag of a HetRec dataset, indexed by the tag's identifier."""
     _hetrec(name)
-    path = _need(name)[1]
-    names = {}
-    for number, line in _lines(path):
-        tag, _, text = line.partition("\t")
-        if number > 1 and line.strip():
-            if not (tag.isdecimal() and text):
-                raise BookError(
-                    f"{_label(path)}, line {number}: expected tag, tab, text, found '{line[:60]}'"
-                )
-            names[int(tag)] = text
-    if not names:
-        raise BookError(f"{_label(path)} has no rows: expected lines of tag, tab, text")
-    return pd.Series(names, name="name").rename_axis("tag")
+    return formats.read_names(_need(name)[1])
 
 
 def _hetrec(name: str) -> str:
@@ -487,101 +277,3 @@ def _hetrec(name: str) -> str:
     if not form.startswith("hetrec"):
         raise BookError(f"{name} holds ratings, not tags: read it with datasets.ratings('{name}')")
     return form
-
-
-class Matrix(NamedTuple):
-    """Binary feedback of the most active users on the most rated items, both in falling order."""
-
-    values: np.ndarray  # (users, items), 0.0 or 1.0
-    user_ids: np.ndarray
-    item_ids: np.ndarray
-
-
-class Features(NamedTuple):
-    """Unit vectors of users and items from a truncated singular value decomposition."""
-
-    users: np.ndarray  # (users, d)
-    items: np.ndarray  # (items, d)
-    singular_values: np.ndarray  # (d,)
-
-
-def _most_frequent(ids: pd.Series, n: int) -> pd.Index:
-    """Return the n most frequent identifiers, ties by identifier."""
-    counts = ids.value_counts().sort_index()
-    return counts.sort_values(ascending=False, kind="stable").index[:n]
-
-
-def top_matrix(
-    ratings: pd.DataFrame, users: int, items: int, binarise: str | float = "rated"
-) -> Matrix:
-    """Return the `users` × `items` feedback matrix of the public releases.
-
-    Keep the 3·users most active users, then the most rated items among their ratings, then the most
-    active users on those items; ties go to the smaller identifier. `binarise="rated"` puts 1 where
-    there is a rating, a number puts 1 where the rating is above it. Of several ratings of a pair
-    the last one counts.
-    """
-    if binarise != "rated" and (isinstance(binarise, str | bool) or not np.isfinite(binarise)):
-        raise BookError(f"binarise must be 'rated' or a finite number, not {binarise!r}")
-    if min(users, items) < 1:
-        raise BookError(f"a matrix needs at least one user and one item, not {users} × {items}")
-    kept = ratings.drop_duplicates(["user", "item"], keep="last")
-    kept = kept[kept["user"].isin(_most_frequent(kept["user"], 3 * users))]
-    top_items = _most_frequent(kept["item"], items)
-    kept = kept[kept["item"].isin(top_items)]
-    top_users = _most_frequent(kept["user"], users)
-    if len(top_items) < items or len(top_users) < users:
-        raise BookError(
-            f"{users} users × {items} items were asked for, but the ratings give at most "
-            f"{len(top_users)} × {len(top_items)}"
-        )
-    kept = kept[kept["user"].isin(top_users)]
-    row, column = top_users.get_indexer(kept["user"]), top_items.get_indexer(kept["item"])
-    values = np.zeros((users, items))
-    values[row, column] = 1.0 if binarise == "rated" else kept["rating"] > binarise
-    return Matrix(values, top_users.to_numpy(), top_items.to_numpy())
-
-
-def _unit_rows(vectors: np.ndarray) -> np.ndarray:
-    """Scale rows to length one; a row of zeros, up to rounding, has no direction and stays zero."""
-    norms = np.linalg.norm(vectors, axis=1, keepdims=True)
-    zero = norms <= 1e-12 * norms.max()
-    return np.where(zero, 0.0, vectors / np.where(zero, 1.0, norms))
-
-
-def svd_features(matrix: Matrix | np.ndarray, d: int, power: float = 0.5) -> Features:
-    """Return user vectors U·Sᵖ and item vectors V·Sᵖ, where R = U S Vᵀ is cut at rank d.
-
-    Every vector is scaled to length one. At p = 1/2 the inner products before scaling are the best
-    rank-d approximation of R; p = 0 is the recipe as printed, R = Θ S Xᵀ with S dropped. Each
-    singular pair is signed so that the largest entry of its item vector is positive. The full
-    decomposition is taken (half a second at 1,000 × 1,000, four at 2,000 × 2,000): it needs no
-    random start.
-    """
-    values = np.asarray(matrix.values if isinstance(matrix, Matrix) else matrix, dtype=float)
-    U, S, Vt = np.linalg.svd(values, full_matrices=False)
-    tolerance = S[0] * max(values.shape) * np.finfo(float).eps
-    rank = sum(value > tolerance for value in S)
-    if not 1 <= d <= rank:
-        raise BookError(f"d = {d} features were asked for, but d must be from 1 to the rank {rank}")
-    U, S, V = U[:, :d], S[:d], Vt[:d].T
-    sign = np.sign(V[np.abs(V).argmax(axis=0), np.arange(d)])
-    return Features(_unit_rows(U * sign * S**power), _unit_rows(V * sign * S**power), S)
-
-
-def cluster_users(theta: np.ndarray, m: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return k-means labels and m unit-length centroids, clusters numbered by first member."""
-    from sklearn.cluster import KMeans
-    from threadpoolctl import threadpool_limits
-
-    distinct = len(np.unique(theta, axis=0))
-    if not 1 <= m <= distinct:
-        raise BookError(
-            f"m = {m} clusters were asked for, but m must be from 1 to {distinct} (distinct users)"
-        )
-    with threadpool_limits(1):  # sums in another order would give other last digits
-        fit = KMeans(n_clusters=m, n_init=10, random_state=seed).fit(theta)
-    order = pd.unique(fit.labels_)
-    renumber = np.empty(m, dtype=np.int64)
-    renumber[order] = np.arange(m)
-    return renumber[fit.labels_], _unit_rows(fit.cluster_centers_[order])

@@ -37,7 +37,7 @@ def test_record_keeps_the_provenance_of_tables_it_does_not_touch(sandbox):
 
 def test_record_refuses_what_it_cannot_copy(sandbox, borrowed):
     chapter = sandbox.chapters["linear-bandits"]
-    with pytest.raises(BookError, match="no finished run yet; `regretbook run linear-bandits`"):
+    with pytest.raises(BookError, match="no finished run of profile book yet; `regretbook run"):
         record.record(sandbox.project, chapter, [])
     sandbox.run(journal=[sandbox.table, borrowed])
     with pytest.raises(BookError, match="no table 'regrets'; did you mean regret"):
@@ -45,6 +45,14 @@ def test_record_refuses_what_it_cannot_copy(sandbox, borrowed):
     with pytest.raises(BookError, match="no table that it computed itself"):
         record.record(sandbox.project, chapter, ["movielens"])
     assert not sandbox.project.results.exists()
+
+
+def test_record_takes_no_run_of_another_profile(sandbox):
+    chapter = sandbox.chapters["linear-bandits"]
+    sandbox.run(journal=[sandbox.table], profile="smoke")
+    with pytest.raises(BookError, match="no finished run of profile book"):
+        record.record(sandbox.project, chapter, [])
+    assert record.record(sandbox.project, chapter, [], profile="smoke")
 
 
 def test_bibtex_names_version_commit_and_results(sandbox):
