@@ -66,7 +66,7 @@ def simulate(
         for trial in range(trials)
     ]
     distinct = {policy[:4]: policy for policy in policies.values()}  # tuning shares its functions
-    programs = {key: _program(environment, policy) for key, policy in distinct.items()}
+    programs = {key: program_of(environment, policy) for key, policy in distinct.items()}
     tasks = []
     for setting, name, trial in cases:
         horizon = int(setting.get("T", T))
@@ -172,7 +172,8 @@ def _once(**arguments):
 """
 
 
-def _program(environment: Environment, policy: Policy) -> str:
+def program_of(environment: Environment, policy: Policy) -> str:
+    """Return the text of the program that plays a policy; `program.load` makes it a module."""
     functions = {**environment._asdict(), **policy._asdict()}
     loop = functions.pop("rounds")
     del functions["parameters"]
