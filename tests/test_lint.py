@@ -49,6 +49,12 @@ def test_code_is_formatted():
 
 
 @pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
+def test_the_front_page_introduces_every_chapter(path):
+    page = path.relative_to(BOOK).with_suffix("").as_posix()
+    assert f"| {{doc}}`{page}` |" in (BOOK / "index.md").read_text("utf-8")
+
+
+@pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
 def test_cells_are_clean(path, tmp_path):
     """ruff reads notebooks and names the cell; imports may stand where the text needs them."""
     notebook = tmp_path / f"{path.stem}.ipynb"
