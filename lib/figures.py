@@ -75,6 +75,10 @@ STYLES = {
     "CONDB": (GREEN, "^", SOLID),
     "LDB-Ind": (ORANGE, "s", DASHED),
     "NDB-Ind": (SKY, "D", DASHED),
+    "Shared model": (BLUE, "v", DASHDOT),
+    "Shared network": (OLIVE, "v", DASHDOT),
+    "Thompson duel": (MAUVE, "^", DOTTED),
+    "Oracle network": (INK, "p", DASHED),
     "O-MBRL": (VERMILLION, "o", SOLID),
     "PSRL": (SKY, "^", DASHED),
     "UCBVI": (ORANGE, "s", DASHDOT),
@@ -339,6 +343,11 @@ def compact(value: float) -> str:
     return f"{value:g}".replace("-", "−")
 
 
+def _short_numbers(tag: re.Match) -> str:
+    """Keep two decimals of the coordinates in a tag; labels are not tags and stay as they are."""
+    return re.sub(r"-?\d+\.\d{3,}", lambda number: f"{float(number[0]):.2f}", tag[0])
+
+
 def _svg(fig: Figure, name: str, alt: str) -> str:
     """Render to an SVG element whose bytes depend on the figure and its name alone."""
     buffer = io.StringIO()
@@ -353,7 +362,7 @@ def _svg(fig: Figure, name: str, alt: str) -> str:
     svg = re.sub(r'<g id="[^"]*"', "<g", svg)
     svg = re.sub(r'(<image\b[^>]*?) id="[^"]*"', r"\1", svg)
     svg = re.sub(r' transform="rotate\(-0 [^"]*"', "", svg)
-    svg = re.sub(r"-?\d+\.\d{3,}", lambda number: f"{float(number[0]):.2f}", svg)
+    svg = re.sub(r"<[^>]*>", _short_numbers, svg)
     svg = svg.replace(INK, "currentColor").replace("'DejaVu Sans', sans-serif", _FONTS)
     box = re.search(r'viewBox="([^"]*)"', svg)[1]
     head = (

@@ -20,10 +20,9 @@ TIE = 1e-12  # action values closer than this count as equal, and the lowest act
 
 
 class Plan(NamedTuple):
-    """The optimum of every model: values, action values, and the first best action."""
+    """The optimum of every model: values and the first best action."""
 
     V: np.ndarray  # (..., H + 1, S), the last step is zero
-    Q: np.ndarray  # (..., H, S, A)
     policy: np.ndarray  # (..., H, S), integers
 
 
@@ -73,18 +72,17 @@ def check_model(P: np.ndarray, r: np.ndarray) -> None:
 def backward_induction(P: np.ndarray, r: np.ndarray) -> Plan:
     """Plan in every model at once: V_h(s) = max_a r_h(s, a) + Σ P_h(s' | s, a) V_{h+1}(s')."""
     (P, r), places, batch, H = _batched((P, 3), (r, 2))
-    B, (S, A) = len(places[0]), r.shape[2:]
-    V, Q = np.zeros((B, H + 1, S)), np.empty((B, H, S, A))
-    policy = np.empty((B, H, S), dtype=np.int64)
-    _plan(P, r, *places, H, V, Q, policy)
-    return Plan(*(x.reshape(*batch, *x.shape[1:]) for x in (V, Q, policy)))
+    B, S = len(places[0]), r.shape[2]
+    V, policy = np.zeros((B, H + 1, S)), np.empty((B, H, S), dtype=np.int64)
+    _plan(P, r, *places, H, V, policy)
+    return Plan(*(x.reshape(*batch, *x.shape[1:]) for x in (V, policy)))
 
 
 def optimal_value(P: np.ndarray, r: np.ndarray) -> np.ndarray:
     """Return V_0 (..., S) alone; no table over steps is kept, so hundreds of models stay cheap."""
     (P, r), places, batch, H = _batched((P, 3), (r, 2))
     V = np.zeros((len(places[0]), 1, r.shape[2]))
-    _plan(P, r, *places, H, V, np.empty((0, 0, 0, 0)), np.empty((0, 0, 0), dtype=np.int64))
+    _plan(P, r, *places, H, V, np.empty((0, 0, 0), dtype=np.int64))
     return V.reshape(*batch, V.shape[2])
 
 
@@ -174,8 +172,8 @@ def _distribution(start, S: int) -> np.ndarray:
 
 
 @compile_whole
-def _plan(P, r, at_P, at_r, H, V, Q, policy):
-    """Fill V, and Q and policy unless they are empty; V with one step keeps only V_0."""
+def _plan(P, r, at_P, at_r, H, V, policy):
+    """Fill V, and policy unless it is empty; V with one step keeps only V_0."""
     S, A = r.shape[2], r.shape[3]
     transposed = np.empty((S, S * A))  # by next state: the innermost loop is then a long vector
     q, v = np.empty(S * A), np.empty(S)
@@ -214,11 +212,9 @@ def _plan(P, r, at_P, at_r, H, V, Q, policy):
                 if V.shape[1] > 1:
                     V[b, h, s] = best
                 if policy.size > 0:
-                    first = -1
-                    for a in range(A):
-                        Q[b, h, s, a] = q[s * A + a]
-                        if first < 0 and q[s * A + a] >= best - TIE:
-                            first = a
+                    first = 0
+                    while q[s * A + first] < best - TIE:
+                        first += 1
                     policy[b, h, s] = first
         for s in range(S):
             V[b, 0, s] = v[s]

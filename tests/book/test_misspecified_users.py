@@ -174,14 +174,14 @@ def test_rclumb_equals_its_naive_version(changes):
 
 def test_component_variant_equals_its_naive_version():
     naive = NaiveGraph(SMALL["users"], SMALL["d"], **SCALES, component=True)
-    policy = PAGE.RCLUMB_COMPONENT._replace(parameters=SCALES)
+    policy = PAGE.RCLUMB_COMPONENT._replace(parameters={**SCALES, "component": True})
     drive(policy, 400, 5, naive.choose, naive.learn)
     assert naive.deleted > 5
 
 
-@pytest.mark.parametrize("pooled", [False, True])
-def test_rsclumb_equals_its_naive_version(pooled):
-    parameters = {**SCALES, "alpha1": 0.7, "alpha2": 1.0, "pooled": pooled}
+@pytest.mark.parametrize("changes", [{}, {"pooled": True}, {"released": True}], ids=str)
+def test_rsclumb_equals_its_naive_version(changes):
+    parameters = {**SCALES, "alpha1": 0.7, "alpha2": 1.0, **changes}
     naive = NaiveSets(SMALL["users"], SMALL["d"], **parameters)
     policy = PAGE.RSCLUMB._replace(parameters=parameters)
 
@@ -206,6 +206,27 @@ def test_rlinucb_equals_its_naive_version(sharing):
         lambda user, arms: first_best(index(rounds[group[sharing][user]], arms, 1.0, 0.4, 0.15)),
         lambda t, user, x, r: rounds[group[sharing][user]].append((x.copy(), r)),
     )  # fmt: skip
+
+
+def test_informed_oracle_equals_its_naive_version():
+    """It is LinUCB on rewards without their deviations, which it adds back when it predicts."""
+    u, m = SMALL["users"], SMALL["m"]
+    rounds, label = [[] for _ in range(m)], np.arange(u) * m // u
+    problem = PAGE.make_misspecified(generators(13, 0, 0)[0], **SMALL)
+    deviation = problem.mean - problem.theta @ problem.pool.T
+
+    def items_of(arms):
+        return [(problem.pool == x).all(axis=1).argmax() for x in np.atleast_2d(arms)]
+
+    def choose(user, arms):
+        linear = index(rounds[label[user]], arms, 1.0, 0.4, 0.0)
+        return first_best(linear + deviation[user, items_of(arms)])
+
+    def learn(t, user, x, reward):
+        rounds[label[user]].append((x.copy(), reward - deviation[user, items_of(x)[0]]))
+
+    drive(PAGE.INFORMED._replace(parameters=dict(lam=1.0, beta=0.4)), 200, 13, choose, learn)
+    assert np.abs(deviation).max() > 0.1
 
 
 def test_neighbourhoods_keep_the_sums_of_their_members():
@@ -248,6 +269,36 @@ def test_bad_sizes_are_refused_in_a_sentence(sizes, word):
         PAGE.check_sizes(**{**good, **sizes})
 
 
+@pytest.mark.parametrize("values", [[], [0.1], [0.1, 0.2, 0.1]])
+def test_a_sweep_needs_different_values(values):
+    PAGE.check_sweep("levels", [0.1, 0.2], 2)
+    with pytest.raises(BookError, match="levels"):
+        PAGE.check_sweep("levels", values, 2)
+
+
+def test_separation_of_an_instance():
+    """Two users share a vector, a third is close to them, the fourth is far from all."""
+    theta = np.array([[0.0, 0.0], [0.0, 0.0], [0.3, 0.0], [0.0, 2.0]])
+    assert PAGE.separation(theta, 0.5) == (2.0, 0.75)
+    assert PAGE.separation(theta, 0.1) == (0.3, 0.0)
+    assert PAGE.separation(theta, 9.0) == (np.inf, 1.0)
+
+
+def test_terms_of_the_bound():
+    """On the line λ̃ = 1; no gap above ζ leaves the second part of the clustering time."""
+    terms = PAGE.terms_rclumb(1, 2, 4, 2, 1000, 0.1, np.inf, hard=0.5)
+    ell = np.log(1001)
+    np.testing.assert_allclose(
+        list(terms.values()),
+        [
+            5 + 64 * np.log(4000) + 16 * 16 * np.log(8000),
+            0.5 * 0.2 * np.sqrt(2) * 1000,
+            200 * (1 + np.sqrt(4 * ell)),
+            2 * (1 + np.sqrt(2 * np.log(1000) + ell)) * np.sqrt(4000 * ell),
+        ],
+    )
+
+
 def test_more_users_than_the_matrix_has_are_refused():
     assert PAGE.served(10, 3).tolist() == [0, 3, 6]
     with pytest.raises(BookError, match="only 10"):
@@ -268,7 +319,7 @@ def test_exploration_constant_against_its_closed_cases():
 
 
 def test_theory_constants_cover_the_radii_of_the_proof():
-    constants = PAGE.theory_constants(1, 2, 4, 10_000, 0.02)
+    constants = PAGE.theory_constants(1, 2, 4, 10_000)
     n = np.arange(10_001)
     radius = (1 + np.sqrt(2 * np.log(40_000) + np.log1p(n))) / np.sqrt(1 + 2 * n)
     assert (constants["alpha1"] * f(n) >= radius - 1e-3).all()
@@ -276,7 +327,7 @@ def test_theory_constants_cover_the_radii_of_the_proof():
 
 
 def test_printed_example_of_the_lemma_is_zero():
-    left, right, _ = PAGE.sides(np.array([[0.0, 1], [1, 0]]), np.array([[1.0, 0], [0, 1]]))
+    left, right = PAGE.sides(np.array([[0.0, 1], [1, 0]]), np.array([[1.0, 0], [0, 1]]))
     assert left == 0
     np.testing.assert_allclose(right, np.sqrt(2))
 

@@ -68,6 +68,29 @@ class SlowWeighted:
         self.past.append((x, reward, max(sigma, self.alpha, self.gamma * math.sqrt(norm))))
 
 
+class SlowRestart:
+    """Ridge regression since a restart: every `window` rounds or where the best arm turns."""
+
+    def __init__(self, problem, K, rng, window, beta):
+        self.d, self.beta, best = problem.theta.shape[1], beta, problem.theta.argmax(axis=1)
+        self.begins = [
+            t == 1 or (best[t - 1] != best[t - 2] if window == "oracle" else (t - 1) % window == 0)
+            for t in range(1, K + 1)
+        ]
+
+    def choose(self, t, arms):
+        if self.begins[t - 1]:
+            self.past = []
+        gram = np.eye(self.d) + sum(np.outer(x, x) for x, _ in self.past)
+        theta = np.linalg.solve(gram, sum((r * x for x, r in self.past), np.zeros(self.d)))
+        return first_best([
+            x @ theta + self.beta * math.sqrt(x @ np.linalg.solve(gram, x)) for x in arms
+        ])  # fmt: skip
+
+    def learn(self, t, x, reward, sigma, k):
+        self.past.append((x, reward))
+
+
 class SlowLayers:
     """Restarted SAVE+ with every sum over the layer's history written out."""
 
@@ -122,8 +145,9 @@ class SlowLayers:
 
 
 class SlowBob:
-    def __init__(self, problem, K, rng, scale):
-        self.problem, self.K, self.scale, d = problem, K, scale, problem.theta.shape[1]
+    def __init__(self, problem, K, rng, scale, theory=False):
+        self.problem, self.K, d = problem, K, problem.theta.shape[1]
+        self.scale, self.theory = scale, theory
         self.pairs, self.H = page.bob_pairs(K, d), page.bob_block(K, d)
         self.uniform, self.s = rng.random(math.ceil(K / self.H)), [1.0] * len(self.pairs)
         P, N = len(self.pairs), math.ceil(K / self.H)
@@ -140,7 +164,8 @@ class SlowBob:
             self.p = [(1 - self.gamma) * s / sum(self.s) + self.gamma / P for s in self.s]
             self.j = int(np.searchsorted(np.cumsum(self.p), self.uniform[(t - 1) // self.H]))
             w, a = self.pairs[self.j]
-            self.base, self.earned = SlowLayers(self.problem, self.K, None, w, a, self.scale), 0.0
+            self.base = SlowLayers(self.problem, self.K, None, w, a, self.scale, self.theory)
+            self.earned = 0.0
         return self.base.choose(t, arms)
 
     def learn(self, t, x, reward, sigma, k):
@@ -151,12 +176,13 @@ class SlowBob:
 class SlowRidge:
     """SW-UCB and D-LinUCB from the whole history, a weight for every age."""
 
-    def __init__(self, problem, K, rng, window, beta, discounted=False):
-        self.d, self.window, self.beta = problem.theta.shape[1], window, beta
+    def __init__(self, problem, K, rng, window, beta, lam, discounted=False):
+        self.d, self.window, self.beta, self.lam = problem.theta.shape[1], window, beta, lam
         self.discounted, self.past = discounted, []
 
     def choose(self, t, arms):
-        gram, twice, b = np.eye(self.d), np.eye(self.d), np.zeros(self.d)
+        gram, twice = self.lam * np.eye(self.d), self.lam * np.eye(self.d)
+        b = np.zeros(self.d)
         for s, (x, r) in enumerate(self.past, start=1):
             age = t - 1 - s
             weight = (1 - 1 / self.window) ** age if self.discounted else float(age < self.window)
@@ -172,8 +198,8 @@ class SlowRidge:
 
 
 class SlowDiscounted(SlowRidge):
-    def __init__(self, problem, K, rng, window, beta):
-        super().__init__(problem, K, rng, window, beta, discounted=True)
+    def __init__(self, problem, K, rng, window, beta, lam):
+        super().__init__(problem, K, rng, window, beta, lam, discounted=True)
 
 
 class SlowExp3S:
@@ -204,13 +230,45 @@ def test_layers_decide_as_their_definition(theory):
     lockstep(page.SAVE, SlowLayers, 200, CHANGING, **parameters, theory=theory)
 
 
-def test_bandit_over_bandits_decides_as_its_definition():
-    lockstep(page.BOB, SlowBob, 400, FIXED, scale=0.7)
+@pytest.mark.parametrize("theory", [False, True])
+def test_bandit_over_bandits_decides_as_its_definition(theory):
+    lockstep(page.BOB, SlowBob, 400, FIXED, scale=0.01 if theory else 0.7, theory=theory)
+
+
+def test_meta_learner_draws_as_exp3_defines():
+    """At horizons a slow twin can play γ is 1 and the draws are uniform, so it is tested alone."""
+    rng, P, gamma, reach, earned, s = np.random.default_rng(3), 5, 0.3, 40.0, 0.0, np.ones(5)
+    pool = np.column_stack([np.arange(1.0, P + 1), np.full(P, 2.0), np.zeros(P), np.ones(P) / P])
+    now, j, p = np.zeros(4, np.int64), 0, pool[:, 3].copy()
+    for block in range(300):
+        if block > 0:
+            s[j] *= math.exp(gamma * min(1, max(0, 0.5 + earned / (2 * reach))) / (P * p[j]))
+        p = (1 - gamma) * s / s.sum() + gamma / P
+        uniform = rng.random()
+        j = int(np.searchsorted(np.cumsum(p), uniform, "right"))
+        page.begin_block(pool, now, gamma, page.exp3_gain(earned, reach), uniform, block == 0)
+        assert now[[0, 2, 3]].tolist() == [j, j + 1, 2]
+        assert pool[:, 3] == pytest.approx(p)
+        earned = rng.normal(10 * j, 30)
+
+
+def test_meta_learner_has_the_stated_constants():
+    problem = page.make_drifting(np.random.default_rng(0), 240_000)
+    state = page.BOB.init(problem, 240_000, np.random.default_rng(7), candidates="pool")
+    naive = SlowBob(problem, 240_000, np.random.default_rng(7), 1.0)
+    assert naive.gamma < 1
+    assert (state.gamma, state.reach) == pytest.approx((naive.gamma, naive.reach))
+    assert (state.block, len(state.pool)) == (naive.H, len(naive.pairs))
+
+
+def test_restarts_decide_as_their_definitions():
+    lockstep(page.RESTART_UCB, SlowRestart, 200, CHANGING, window=60, beta=0.6)
+    lockstep(page.ORACLE_RESTART, SlowRestart, 400, FIXED, window="oracle", beta=0.3)
 
 
 def test_window_and_discount_decide_as_their_definitions():
-    lockstep(page.SW_UCB, SlowRidge, 200, CHANGING, window=40, beta=0.6)
-    lockstep(page.D_LINUCB, SlowDiscounted, 200, CHANGING, window=40, beta=0.6)
+    lockstep(page.SW_UCB, SlowRidge, 200, CHANGING, window=40, beta=0.6, lam=0.1)
+    lockstep(page.D_LINUCB, SlowDiscounted, 200, CHANGING, window=40, beta=0.6, lam=0.1)
 
 
 def test_exp3s_decides_as_its_definition():
@@ -337,7 +395,11 @@ def test_pool_is_runnable_and_counted_as_printed():
     (lambda p: page.init_discounted(p, 100, None, window=-3), "window must lie in [1, K]"),
     (lambda p: page.init_layers(p, 100, None, window=10, alpha=1.0), "α must lie in (0, 1)"),
     (lambda p: page.init_layers(p, 100, None, window=10, alpha=-0.5), "α must lie in (0, 1)"),
+    (lambda p: page.init_weighted(p, 100, None, window=10, alpha=0.0), "α must be positive"),
     (lambda p: page.init_weighted(p, 100, None, window=10, observe=-0.1), "cannot be negative"),
+    (lambda p: page.init_weighted(p, 100, None, window=10, observe=math.nan), "negative"),
+    (lambda p: page.check_values("dimensions", [2], 2), "at least 2 of them"),
+    (lambda p: page.check_values("horizons", [3000, 3000], 1), "different values"),
     (lambda p: page.make_drifting(np.random.default_rng(0), 100, variance=-1.0), "total variance"),
 ])  # fmt: skip
 def test_bad_input_is_refused_in_one_sentence(call, words):

@@ -22,6 +22,44 @@ def problem(seed, n=5, K=40, **shape):
     return rng, fam, behaviour, *PAGE.collect(rng, fam, behaviour, K)
 
 
+def recorded(seed, n=4, K=11, S=2, A=3, H=3):
+    """Return trajectories of a random family under its own controllers."""
+    rng = np.random.default_rng(seed)
+    fam = PAGE.random_family(rng, n, S=S, A=A, H=H)
+    behaviour = PAGE.controllers(fam, 0.5)
+    logs = [mdp.sample_episodes(rng, fam.P[i], behaviour[i], K=K) for i in range(n)]
+    states, actions = np.stack([e.states for e in logs]), np.stack([e.actions for e in logs])
+    return states, actions, rng.integers(2, size=actions.shape).astype(float)
+
+
+def naive_count(states, actions, rewards, i, trajectories, S=2, A=3):
+    """Count the listed trajectories of each step of context i, one visit after the other."""
+    H = actions.shape[-1]
+    N, R = np.zeros((H, S, A, S)), np.zeros((H, S, A))
+    for h in range(H):
+        for τ in trajectories(h):
+            s, a, after = states[i, τ, h], actions[i, τ, h], states[i, τ, h + 1]
+            N[h, s, a, after] += 1
+            R[h, s, a] += rewards[i, τ, h]
+    return N, R
+
+
+@settings(max_examples=5, deadline=None)
+@given(seed=SEEDS)
+def test_counts_split_and_merged_counts_go_visit_by_visit(seed):
+    logs = recorded(seed)
+    (n, K, H), S, A = logs[1].shape, 2, 3
+    whole, split = PAGE.count(*logs, S, A), PAGE.count_split(*logs, S, A)
+    for i in range(n):
+        N, R = naive_count(*logs, i, lambda h: range(K))
+        assert (whole.N[i] == N).all() and (whole.R[i] == R).all()
+        N, R = naive_count(*logs, i, lambda h: [τ * H + h for τ in range(K // H)])
+        assert (split.N[i] == N).all() and (split.R[i] == R).all()
+    pooled = PAGE.count(*(x.reshape(2, 2 * K, *x.shape[2:]) for x in logs), S, A)
+    for x, y in zip(PAGE.merge(whole, 2), pooled, strict=True):
+        np.testing.assert_allclose(x, y)
+
+
 def naive_ppe(counts, i, π, ξ, b):
     """Pessimistic evaluation of one context, written line by line from the algorithm."""
     _, H, S, A, _ = counts.N.shape
@@ -67,6 +105,92 @@ def test_cumulative_sums_are_the_pass_over_contexts(seed, α):
         _, Q = naive_ppe(split, i, π, 0.05, 0.3)
         weights = π * np.exp(α * Q)
         π = weights / weights.sum(axis=-1, keepdims=True)
+
+
+@settings(max_examples=5, deadline=None)
+@given(seed=SEEDS, b=st.sampled_from([0.05, 0.5]), m=st.sampled_from([1, 3, 6]))
+def test_perm_and_its_merged_variant_list_policy_by_policy(seed, b, m):
+    _, fam, _, whole, _ = problem(seed, n=6)
+    H, S, A = fam.r.shape[1:]
+    counts = PAGE.merge(whole, m)
+    best, top = None, -np.inf
+    for actions in itertools.product(range(A), repeat=1 + S * (H - 1)):
+        π = np.zeros((H, S, A))
+        π[0, 0, actions[0]] = π[0, 1, 0] = 1
+        for place, (h, s) in enumerate(itertools.product(range(1, H), range(S)), 1):
+            π[h, s, actions[place]] = 1
+        score = np.mean([naive_ppe(counts, i, π, 0.05, b)[0][0, 0] for i in range(m)])
+        if score > top + 1e-12:
+            best, top = π, score
+    found = PAGE.perm(PAGE.tabular(counts, 0.05, b), PAGE.enumerate_policies(H, S, A))
+    assert (found == best).all()
+
+
+def naive_pevi(counts, i, ξ, b):
+    """Pessimistic value iteration in one context: the first best action at each state."""
+    _, H, S, A, _ = counts.N.shape
+    π = np.zeros((H, S, A))
+    for h in range(H - 1, -1, -1):
+        _, Q = naive_ppe(counts, i, π, ξ, b)
+        for s in range(S):
+            best = max(Q[h, s])
+            π[h, s, next(a for a in range(A) if Q[h, s, a] >= best - 1e-12)] = 1
+    return π
+
+
+@settings(max_examples=8, deadline=None)
+@given(seed=SEEDS, b=st.sampled_from([0.05, 0.5]))
+def test_pevi_cloning_and_the_vote_decide_alike(seed, b):
+    _, fam, _, whole, _ = problem(seed, n=5, K=6)
+    n, H, S, A = fam.r.shape
+    own = PAGE.pevi(PAGE.tabular(whole, 0.05, b))
+    naive = [naive_pevi(whole, i, 0.05, b) for i in range(n)]
+    assert (own == np.stack(naive)).all()
+    pooled = PAGE.merge(whole, 1)
+    blind = PAGE.pevi(PAGE.tabular(pooled, 0.05, b))
+    assert (blind[0] == naive_pevi(pooled, 0, 0.05, b)).all()
+    voted = PAGE.vote(whole.N.sum((-2, -1)) > 0, own)
+    cloned = PAGE.clone(whole)
+    for h, s in itertools.product(range(H), range(S)):
+        ballots, taken = [0] * A, [0] * A
+        for i in range(n):
+            if whole.N[i, h, s].sum() > 0:
+                ballots[int(naive[i][h, s].argmax())] += 1
+            for a in range(A):
+                taken[a] += whole.N[i, h, s, a].sum()
+        assert voted[h, s, ballots.index(max(ballots))] == 1
+        shares = [x / sum(taken) for x in taken] if sum(taken) else [1 / A] * A
+        np.testing.assert_allclose(cloned[h, s], shares)
+
+
+def test_contexts_without_data_abstain():
+    """Two contexts that never saw the state would outvote the one that did."""
+    policies = mdp.as_policy(np.array([0, 0, 2]).reshape(3, 1, 1), 3)
+    informed = np.array([False, False, True]).reshape(3, 1, 1)
+    assert PAGE.vote(informed, policies)[0, 0].argmax() == 2
+    assert PAGE.vote(np.ones((3, 1, 1), bool), policies)[0, 0].argmax() == 0
+
+
+def test_linear_evaluation_is_the_algorithm():
+    """PPE for linear MDPs with the ridge regression solved anew at each step."""
+    φ = PAGE.linear_features()
+    states, actions, rewards = recorded(3, n=2, K=30, S=3, A=3, H=2)
+    π = np.random.default_rng(0).dirichlet(np.ones(3), (2, 3))
+    V, Q = PAGE.ppe(PAGE.linear(PAGE.count(states, actions, rewards, 3, 3), φ, β=0.3), π)
+    for i in range(2):
+        after = np.zeros(3)
+        for h in (1, 0):
+            Λ, target = np.eye(3), np.zeros(3)
+            for τ in range(30):
+                x = φ[states[i, τ, h], actions[i, τ, h]]
+                Λ += np.outer(x, x)
+                target += x * (rewards[i, τ, h] + after[states[i, τ, h + 1]])
+            w, inverse = np.linalg.solve(Λ, target), np.linalg.inv(Λ)
+            for s, a in itertools.product(range(3), range(3)):
+                value = φ[s, a] @ w - 0.3 * np.sqrt(φ[s, a] @ inverse @ φ[s, a])
+                assert Q[i, h, s, a] == pytest.approx(max(0, min(2 - h, value)), abs=1e-10)
+            after = (Q[i, h] * π[h]).sum(-1)
+            np.testing.assert_allclose(V[i, h], after, atol=1e-10)
 
 
 def test_linear_oracle_is_ridge_regression():
@@ -161,6 +285,46 @@ def test_average_mdp_by_hand():
     np.testing.assert_allclose(whole.r, fam.r)
 
 
+def test_average_mdp_weighs_each_context_by_its_visits():
+    _, fam, behaviour, _, _ = problem(5, n=4)
+    average, d = PAGE.average_mdp(fam, behaviour), mdp.occupancy(fam.P, behaviour)
+    for h, s, a in itertools.product(*map(range, fam.r.shape[1:])):
+        total = sum(d[c, h, s, a] for c in range(4))
+        share = [d[c, h, s, a] / total if total else 1 / 4 for c in range(4)]
+        r = sum(share[c] * fam.r[c, h, s, a] for c in range(4))
+        assert average.r[0, h, s, a] == pytest.approx(r)
+        P = sum(share[c] * fam.P[c, h, s, a] for c in range(4))
+        np.testing.assert_allclose(average.P[0, h, s, a], P)
+
+
+@pytest.mark.parametrize("together", [False, True])
+def test_oracle_and_clone_of_maps_go_visit_by_visit(together):
+    S, A, H, ξ, b = 4, 2, 3, 0.1, 0.4
+    states, actions, _ = recorded(8, n=3, K=7, S=S, A=A, H=H)
+    goal, pay = np.arange(S) == 3, np.array([1.0, 0.8, 0.5])
+    oracle = PAGE.pooled_oracle(states, actions, A, goal, pay, ξ, b, together)
+    groups = [range(3)] if together else [[0], [1], [2]]
+    for g, (s, a) in itertools.product(range(len(groups)), itertools.product(range(S), range(A))):
+        seen = [
+            states[i, τ, h + 1]
+            for i, τ, h in itertools.product(groups[g], range(7), range(H))
+            if (states[i, τ, h], actions[i, τ, h]) == (s, a)
+        ]
+        N = len(seen)
+        Γ = min(1, b * np.sqrt(np.log(2 * S * A / ξ) / (2 * N))) if N else 1
+        for h in range(H):
+            assert oracle.Γ[g, h, s, a] == pytest.approx(0 if goal[s] else Γ)
+            entered = seen.count(3) / N if N and not goal[s] else 0
+            assert oracle.r[g, h, s, a] == pytest.approx(pay[h] * entered)
+            for after in range(S):
+                assert oracle.P[g, h, s, a, after] == (seen.count(after) / N if N else 0)
+    cloned = PAGE.clone_steps(states, actions, S, A)
+    for h, s in itertools.product(range(H), range(S)):
+        taken = np.bincount(actions[:, :, h][states[:, :, h] == s], minlength=A)
+        if taken.sum():
+            np.testing.assert_allclose(cloned[h, s], taken / taken.sum(), atol=1e-4)
+
+
 def test_counterexample_has_the_known_gaps():
     """Gaps of 0.189 and 0.197 after ten and a hundred thousand contexts, against 0.2 in the end."""
     for n, gap in ((10_000, 0.189), (100_000, 0.197)):
@@ -219,6 +383,8 @@ def test_contexts_with_different_states_are_refused():
     with pytest.raises(BookError, match="must share one state and action space"):
         PAGE.family(models)
     assert PAGE.family(models[:1]).P.shape == (1, 2, 2, 2, 2)
+    with pytest.raises(BookError, match="must share one state and action space"):
+        PAGE.family([(models[0][0], models[1][1])])
 
 
 def test_a_missing_step_is_refused():
@@ -228,6 +394,11 @@ def test_a_missing_step_is_refused():
             PAGE.count(*broken, 2, 2)
     with pytest.raises(BookError, match="A step is missing"):
         PAGE.count(states, actions, np.where(rewards == 0, np.nan, 0), 2, 2)
+    for gap in ([[[0, 0], [0]]], [[[0, 0], [0, None]]], [[[0, 0], [0, -1]]], [[]]):
+        with pytest.raises(BookError, match="A step is missing"):
+            PAGE.count(np.zeros((1, 2, 3), int), gap, np.zeros((1, 2, 2)), 2, 2)
+    with pytest.raises(BookError, match="leave the states 0 to 1 or the actions 0 to 1"):
+        PAGE.count(states + 2, actions, rewards, 2, 2)
 
 
 def test_too_few_trajectories_for_a_split_are_refused():

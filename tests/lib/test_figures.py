@@ -138,6 +138,16 @@ def test_svg_follows_the_page_and_says_what_it_shows(shown):
     assert shown[0]["text/plain"] == "Regret."
 
 
+def test_coordinates_are_short_and_labels_whole(shown):
+    fig, ax = figures.grid()
+    ax.plot([1, 2], [1 / 3, 2 / 3])
+    ax.set_xticks([1, 2], ["0.001", "σ = 0.0125"])
+    figures.show(fig, "fig-labels", caption="Labels.", alt="A line.")
+    html = shown[0]["text/html"]
+    assert ">0.001</text>" in html and ">σ = 0.0125</text>" in html
+    assert not re.search(r'd="[^"]*\d\.\d{3}', html)
+
+
 def test_same_figure_gives_the_same_bytes(shown):
     draw()
     draw()
