@@ -33,7 +33,7 @@ book: $(READY) ## run what is stale and build _build/html/index.html
 	@echo "The book is in _build/html/index.html; 'make serve' shows it"
 
 test: $(READY) ## run the linters and all tests
-	@$(BIN)/python -m pytest $(TESTS)
+	@$(BIN)/python -m pytest -n 2 --dist loadfile $(TESTS)
 
 lint: $(READY) ## run the linters alone
 	@$(BIN)/python -m pytest -q tests/test_lint.py

@@ -226,14 +226,15 @@ def curves(
         )
     if band is not None:
         _check_band(band)
-    seen: dict[str, int] = {}
-    for order, (name, rows) in enumerate(table.groupby(by, sort=False, observed=True)):
+    groups = table.groupby(by, sort=False, observed=True)
+    seen = {str(name): 1 for name in groups.groups}  # a plain name keeps its line
+    for order, (name, rows) in enumerate(groups):
         label = str(name)
         if styles is not None and name in styles:
             look = styles[name]
         else:
             base = label.split(" (")[0]
-            look = style(label, variant=seen.get(base, 0))
+            look = style(label, variant=0 if base == label else seen.get(base, 0))
             seen[base] = seen.get(base, 0) + 1
         line = summary(rows.dropna(subset=y), x, y, band)
         if line.empty:  # nothing was measured, so there is nothing to draw
@@ -325,7 +326,7 @@ def _legend_below(fig: Figure) -> None:
 
 
 def _plain_ticks(ax: Axes) -> None:
-    """Write large ticks as 20k or 1M, and the decades of a log axis without superscripts."""
+    """Write large ticks as 20k or 1M; label a log axis at decades, a short one at 1, 2 and 5."""
     for axis in (ax.xaxis, ax.yaxis):
         low, high = sorted(map(abs, axis.get_view_interval()))
         formatter = axis.get_major_formatter()
@@ -333,6 +334,10 @@ def _plain_ticks(ax: Axes) -> None:
         decades = isinstance(formatter, ticker.LogFormatter) and low >= 1e-4 and high <= 1e10
         if large or decades:
             axis.set_major_formatter(ticker.FuncFormatter(lambda value, _: compact(value)))
+        if isinstance(axis.get_major_locator(), ticker.LogLocator):
+            marks = (1, 2, 5) if high < 50 * low else (1,)
+            axis.set_major_locator(ticker.LogLocator(subs=marks, numticks=9))
+            axis.set_minor_formatter(ticker.NullFormatter())
 
 
 def compact(value: float) -> str:

@@ -8,12 +8,14 @@ file. And a task made of text and numbers runs in any process without pickling c
 
 import ast
 import dis
+import functools
 import hashlib
 import importlib.util
 import inspect
 import sys
 import textwrap
 import threading
+import weakref
 from collections.abc import Callable
 from types import CodeType, FunctionType, ModuleType
 
@@ -26,6 +28,7 @@ from lib.provenance import versions
 
 _LITERALS = (bool, int, float, str, bytes, type(None))
 _lock = threading.Lock()
+_sources = weakref.WeakKeyDictionary()  # a changed function is another object: never stale
 
 
 def text(functions: dict[str, Callable], ending: str = "") -> str:
@@ -79,7 +82,7 @@ def _heading(body: str) -> str:
 def _lib_files(source: str) -> set[str]:
     """Return the modules of `lib` that a text imports, directly or through each other."""
     found: set[str] = set()
-    waiting = _imported(source)
+    waiting = set(_imported(source))
     while waiting:
         name = waiting.pop()
         if name not in found:
@@ -88,7 +91,8 @@ def _lib_files(source: str) -> set[str]:
     return found
 
 
-def _imported(source: str) -> set[str]:
+@functools.cache
+def _imported(source: str) -> frozenset[str]:
     names = set()
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.ImportFrom) and node.module == "lib":
@@ -97,7 +101,7 @@ def _imported(source: str) -> set[str]:
             names.add(node.module.split(".")[1])
         elif isinstance(node, ast.Import):
             names |= {a.name.split(".")[1] for a in node.names if a.name.startswith("lib.")}
-    return names
+    return frozenset(names)
 
 
 def _file_digest(name: str) -> str:
@@ -172,6 +176,12 @@ def _is_literal_tuple(value) -> bool:
 
 def _source(value) -> str:
     """Return the definition without comments and layout, so that only code changes count."""
+    if value not in _sources:
+        _sources[value] = _read_source(value)
+    return _sources[value]
+
+
+def _read_source(value) -> str:
     try:
         return ast.unparse(ast.parse(textwrap.dedent(inspect.getsource(value))))
     except (OSError, TypeError) as error:

@@ -12,3 +12,8 @@ def no_run_of_the_shell(monkeypatch):
     """A test that wants a run folder, a progress file, or an engine sets its own."""
     for name in ("REGRETBOOK_RUN", "REGRETBOOK_PROGRESS", "REGRETBOOK_ENGINE"):
         monkeypatch.delenv(name, raising=False)
+
+
+def pytest_collection_modifyitems(items):
+    """Begin with the site: one worker builds the smoke book while the others test the rest."""
+    items.sort(key=lambda item: item.path.name != "test_site.py")

@@ -24,9 +24,6 @@ FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
 DESK, PHONE = 1280, 390
 PAGES = toc_pages(project_at())
 
-# One build and one browser serve all tests of this file, so one worker runs them.
-pytestmark = pytest.mark.xdist_group("site")
-
 
 def find_browser() -> str | None:
     return next(filter(None, map(shutil.which, BROWSERS)), None)
