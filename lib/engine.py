@@ -1,4 +1,9 @@
-"""Running independent tasks on the threads of this machine, each result stored at once."""
+"""Running independent tasks on the cores of this machine, each result stored at once.
+
+Compiled tasks release the interpreter's lock and run in threads. Tasks in plain Python (those with
+torch) would wait for one another there, so they run in processes, which a task of text and numbers
+reaches without pickling code.
+"""
 
 import os
 from typing import NamedTuple
@@ -21,6 +26,7 @@ class Task(NamedTuple):
     entry: str
     arguments: dict
     work: float = 1.0  # share of the progress bar, in any unit
+    threads: bool = True  # whether it lets other threads run
 
 
 def run(tasks: list[Task], label: str) -> list[dict[str, np.ndarray]]:
@@ -33,22 +39,22 @@ def run(tasks: list[Task], label: str) -> list[dict[str, np.ndarray]]:
     missing = [i for i in range(len(tasks)) if i not in results]
     with Progress(label, sum(task.work for task in tasks)) as progress, threadpool_limits(1):
         progress.add(sum(tasks[i].work for i in results))
-        parallel = joblib.Parallel(
-            n_jobs=min(provenance.cores(), max(1, len(missing))),
-            backend="threading",
-            return_as="generator_unordered",
-        )
-        for i, result in parallel(
-            joblib.delayed(_finish)(i, tasks[i], addresses[i]) for i in missing
-        ):
-            results[i] = result
+        for threads in (True, False):
+            group = [i for i in missing if tasks[i].threads == threads]
+            jobs = min(provenance.cores(), max(1, len(group)))
+            backend = "threading" if threads or jobs == 1 else "loky"
+            parallel = joblib.Parallel(jobs, backend=backend, return_as="generator_unordered")
+            for i, result in parallel(joblib.delayed(_compute)(i, tasks[i]) for i in group):
+                store.save(addresses[i], result)
+                results[i] = result
+                if backend == "loky":  # what another process reports does not arrive here
+                    progress.add(tasks[i].work)
     return [results[i] for i in range(len(tasks))]
 
 
-def _finish(i: int, task: Task, address: str) -> tuple[int, dict[str, np.ndarray]]:
+def _compute(i: int, task: Task) -> tuple[int, dict[str, np.ndarray]]:
     function = getattr(program.load(task.program), task.entry)
     result = {name: np.asarray(value) for name, value in function(**task.arguments).items()}
-    store.save(address, result)
     if not hasattr(function, "reports_progress"):
         advance(task.work)
     return i, result

@@ -78,7 +78,8 @@ def simulate(
             "stream": STREAMS[stream],
             "trial": trial,
         }
-        tasks.append(engine.Task(programs[policies[name][:4]], "_play", arguments, work=horizon))
+        text, threads = programs[policies[name][:4]], isinstance(policies[name].choose, Dispatcher)
+        tasks.append(engine.Task(text, "_play", arguments, work=horizon, threads=threads))
     frames = []
     for (setting, name, trial), result in zip(cases, engine.run(tasks, label), strict=True):
         columns = {k: v for k, v in setting.items() if np.ndim(v) == 0}

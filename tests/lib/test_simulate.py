@@ -14,6 +14,7 @@ import pytest
 from lib.errors import BookError
 from lib.kernels import jit
 from lib.paths import ROOT
+from lib.provenance import cores
 from lib.simulate import Environment, Policy, checkpoint_times, repeat, simulate, tune
 from lib.trial import generators
 
@@ -143,6 +144,19 @@ def test_a_policy_in_plain_python_gives_the_same_numbers():
     fast = simulate(COINS, {"p": FIXED}, **arguments)
     slow = simulate(COINS, {"p": plain}, **arguments)
     pd.testing.assert_frame_equal(fast, slow)
+
+
+def watch_process(state, problem):
+    return {"process": os.getpid()}
+
+
+@pytest.mark.skipif(cores() < 2, reason="needs two cores")
+def test_plain_python_runs_in_processes_and_compiled_code_in_threads():
+    plain = Policy(init_fixed, choose_fixed.py_func, learn_fixed.py_func, watch_process)
+    compiled = FIXED._replace(watch=watch_process)
+    table = simulate(COINS, {"plain": plain, "compiled": compiled}, T=5, trials=2, seed=1)
+    assert set(table[table.policy == "compiled"].process) == {os.getpid()}
+    assert os.getpid() not in set(table[table.policy == "plain"].process)
 
 
 def sample_mean(rng, size):
