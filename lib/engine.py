@@ -17,6 +17,7 @@ from lib.errors import BookError
 from lib.progress import Progress, advance
 
 ENGINES = ("threads",)
+SOON = 5_000  # units of work in plain Python that are done before a process has even started
 
 
 class Task(NamedTuple):
@@ -41,7 +42,8 @@ def run(tasks: list[Task], label: str) -> list[dict[str, np.ndarray]]:
         progress.add(sum(tasks[i].work for i in results))
         for threads in (True, False):
             group = [i for i in missing if tasks[i].threads == threads]
-            jobs = min(provenance.cores(), max(1, len(group)))
+            soon = not threads and sum(tasks[i].work for i in group) < SOON
+            jobs = 1 if soon else min(provenance.cores(), max(1, len(group)))
             backend = "threading" if threads or jobs == 1 else "loky"
             parallel = joblib.Parallel(jobs, backend=backend, return_as="generator_unordered")
             for i, result in parallel(joblib.delayed(_compute)(i, tasks[i]) for i in group):

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from lib.engine import SOON
 from lib.errors import BookError
 from lib.kernels import jit
 from lib.paths import ROOT
@@ -140,7 +141,7 @@ def test_checkpoints_end_with_the_horizon_and_never_repeat():
 
 def test_a_policy_in_plain_python_gives_the_same_numbers():
     plain = Policy(init_fixed, choose_fixed.py_func, learn_fixed.py_func, watch_fixed)
-    arguments = {"T": 25, "trials": 2, "seed": 1, "settings": [{"noise": 0.5}]}
+    arguments = {"T": SOON, "trials": 2, "seed": 1, "settings": [{"noise": 0.5}]}
     fast = simulate(COINS, {"p": FIXED}, **arguments)
     slow = simulate(COINS, {"p": plain}, **arguments)
     pd.testing.assert_frame_equal(fast, slow)
@@ -154,7 +155,7 @@ def watch_process(state, problem):
 def test_plain_python_runs_in_processes_and_compiled_code_in_threads():
     plain = Policy(init_fixed, choose_fixed.py_func, learn_fixed.py_func, watch_process)
     compiled = FIXED._replace(watch=watch_process)
-    table = simulate(COINS, {"plain": plain, "compiled": compiled}, T=5, trials=2, seed=1)
+    table = simulate(COINS, {"plain": plain, "compiled": compiled}, T=SOON, trials=2, seed=1)
     assert set(table[table.policy == "compiled"].process) == {os.getpid()}
     assert os.getpid() not in set(table[table.policy == "plain"].process)
 
