@@ -1,6 +1,7 @@
 """Exact tabular kernels against naive loops, closed forms, simulation and the simulation lemma."""
 
 import itertools
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -147,19 +148,16 @@ def test_simulation_lemma_holds_and_is_an_identity_without_absolute_values():
 
 
 @pytest.mark.parametrize("plan", [mdp.optimal_value, mdp.backward_induction])
-def test_planning_for_many_models_is_fast(plan):
-    import time
-
+def test_planning_copies_no_model_for_every_step(plan):
+    """Five hundred models at 256 steps would be 1.6 GB; the plans themselves are 41 MB."""
     rng = np.random.default_rng(6)
     P = mdp.every_step(rng.dirichlet(np.ones(20), size=(500, 20, 4)), 256, 3)
     r = mdp.every_step(rng.random((20, 4)) / 256, 256, 2)
-    plan(P[:1], r)
-    seconds = []
-    for _ in range(5):
-        start = time.process_time()
-        plan(P, r)
-        seconds.append(time.process_time() - start)
-    assert min(seconds) < 0.15  # 0.03 to 0.05 on an idle core, seconds if every step were copied
+    tracemalloc.start()
+    plan(P, r)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 100e6
 
 
 @pytest.mark.parametrize(
