@@ -235,7 +235,8 @@ def curves(
         else:
             base = label.split(" (")[0]
             look = style(label, variant=0 if base == label else seen.get(base, 0))
-            seen[base] = seen.get(base, 0) + 1
+            if base != label:
+                seen[base] = seen.get(base, 0) + 1
         line = summary(rows.dropna(subset=y), x, y, band)
         if line.empty:  # nothing was measured, so there is nothing to draw
             continue
