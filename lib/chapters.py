@@ -2,22 +2,12 @@
 
 import ast
 import hashlib
-from pathlib import Path
+import re
 from types import ModuleType
 
-from lib import journal
-from lib.errors import BookError, nearest
-from lib.files import write_atomically
-from lib.pages import Cell, code_cells, code_digest
-from lib.paths import BOOK, CACHE
-from lib.program import import_file
-
-_modules: dict[str, ModuleType] = {}
-
-
-def names() -> dict[str, Path]:
-    """Return every page in the folders of the book by its short name."""
-    return {path.stem: path for path in sorted(BOOK.glob("*/*.md"))}
+from lib import journal, program, toc
+from lib.cells import Cell, code_cells, code_digest
+from lib.paths import project
 
 
 def load(name: str) -> ModuleType:
@@ -26,21 +16,12 @@ def load(name: str) -> ModuleType:
     A page defines its algorithms between experiments that take minutes; only definitions are kept:
     imports, functions, classes, the parameters cell, and assignments to names in capitals.
     """
-    if name not in names():
-        raise BookError(f"there is no chapter {name!r}{nearest(name, names())}")
-    cells = code_cells(names()[name].read_text(encoding="utf-8"))
-    journal.note("chapter", name=name, digest=code_digest(cells))
+    file = project().book / f"{toc.find(name).file}.md"
+    cells = code_cells(file.read_text(encoding="utf-8"))
+    journal.note(journal.Loaded(name, code_digest(cells)))
     source = "\n\n\n".join(filter(None, (_definitions(cell) for cell in cells))) + "\n"
     digest = hashlib.sha256(source.encode()).hexdigest()[:20]
-    module_name = f"regretbook_page_{name.replace('-', '_')}_{digest}"
-    if module_name not in _modules:
-        path = CACHE / "pages" / f"{module_name}.py"
-        if not path.exists():
-            write_atomically(path, source.encode())
-        module = import_file(module_name, path)
-        module.__chapter__ = name
-        _modules[module_name] = module
-    return _modules[module_name]
+    return program.load_page(f"regretbook_page_{re.sub('[^a-z0-9]', '_', name)}_{digest}", source)
 
 
 def _definitions(cell: Cell) -> str:

@@ -48,7 +48,7 @@ class Status(NamedTuple):
 @functools.cache
 def registry() -> dict[str, dict]:
     """Return the entries of `data/registry.yml` by dataset name."""
-    return yaml.safe_load((paths.DATA / "registry.yml").read_text(encoding="utf-8"))
+    return yaml.safe_load((paths.project().data / "registry.yml").read_text(encoding="utf-8"))
 
 
 def _entry(name: str) -> dict:
@@ -62,11 +62,11 @@ def _entry(name: str) -> dict:
 
 def _places(entry: dict) -> Iterator[tuple[str, Path]]:
     if entry.get("embedded"):
-        yield "embedded", paths.DATA
-    yield "raw", paths.DATA / "raw"
+        yield "embedded", paths.project().data
+    yield "raw", paths.project().data / "raw"
     if os.environ.get("REGRETBOOK_DATA"):
         yield "environment", Path(os.environ["REGRETBOOK_DATA"])
-    yield "shared", paths.ROOT.parent / "shared" / "datasets"
+    yield "shared", paths.project().root.parent / "shared" / "datasets"
 
 
 def _files(entry: dict, folder: Path) -> list[Path] | None:
@@ -91,7 +91,7 @@ def _locate(name: str) -> Found | None:
 def find(name: str) -> Found | None:
     """Return where the dataset lies, or None, and note the answer in the journal."""
     found = _locate(name)
-    journal.note("data", name=name, digest=digest(name), where=found.where if found else "absent")
+    journal.note(journal.Data(name, digest(name), found.where if found else "absent"))
     return found
 
 
@@ -190,7 +190,7 @@ def fetch(name: str, progress: bool = False) -> Found:
         return found
     if "download" not in entry:
         raise BookError(f"{name} cannot be downloaded: {_remedy(name)}")
-    raw = paths.DATA / "raw"
+    raw = paths.project().data / "raw"
     raw.mkdir(parents=True, exist_ok=True)
     # Unpacked and checked beside its destination, so that what arrives there is whole.
     with tempfile.TemporaryDirectory(dir=raw, prefix=".fetch-") as folder:

@@ -290,7 +290,7 @@ def _check_words(name: str, **texts: str) -> None:
 
 
 def _publish(name: str, body: str, caption: str, alt: str) -> None:
-    journal.note("figure", name=name, caption=caption, alt=alt)
+    journal.note(journal.Figure(name, caption, alt))
     below = f"<figcaption>{_caption_html(caption)}</figcaption>" if caption else ""
     html = f'<figure id="{name}" class="rb-figure">{body}{below}</figure>'
     display({"text/html": html, "text/plain": caption or alt}, raw=True)

@@ -1,11 +1,81 @@
-"""The journal of a run: a JSON line for each dataset read, table, figure and claim checked.
+"""The journal of a run: a JSON line for each dataset read, page loaded, table, figure and verdict.
 
-A chapter knows nothing of the build; the build reads only this file and the folder it lies in.
+A page knows nothing of the build; the build reads only this file and the folder it lies in. Each
+kind of entry is a NamedTuple: `note` alone writes them, `read` alone reads them.
 """
 
 import json
 import os
 from pathlib import Path
+from typing import NamedTuple
+
+from lib.errors import BookError
+
+
+class Data(NamedTuple):
+    """A dataset that the page asked for; `digest` is None when it is absent."""
+
+    name: str
+    digest: str | None
+    where: str
+
+
+class Loaded(NamedTuple):
+    """Another page whose definitions the page took."""
+
+    name: str
+    digest: str
+
+
+class Table(NamedTuple):
+    """A table beside the notebook; `source` says whether it was computed live or recorded."""
+
+    name: str
+    file: str
+    sha256: str
+    caption: str
+    source: str
+    seconds: float | None = None  # what computing it took, where that was measured
+
+
+class Figure(NamedTuple):
+    """A figure that the page shows."""
+
+    name: str
+    caption: str
+    alt: str
+
+
+class Judgement(NamedTuple):
+    """What one run says of one question of a claim, with everything that its rule used."""
+
+    id: str
+    question: str
+    verdict: str
+    scale: str = ""  # "printed scale", "reduced (…)"; empty where a claim prints no sizes
+    share: float | None = None  # of the printed sizes that the run had, 1 at printed scale
+    measured: float | None = None
+    low: float | None = None
+    high: float | None = None
+    unit: str = ""
+    trials: int | None = None
+    needed: int | None = None  # trials that would decide an undecided claim
+    figure: str | None = None
+    note: str = ""
+    facts: dict = {}  # noqa: RUF012
+    values: list = []  # noqa: RUF012
+
+
+class Compared(NamedTuple):
+    """A recorded table that `verify` computed again: how many rows, and what differs first."""
+
+    name: str
+    rows: int
+    difference: str  # empty when all rows agree
+
+
+KINDS = {kind.__name__.lower(): kind for kind in (Data, Loaded, Table, Figure, Judgement, Compared)}
+Entry = Data | Loaded | Table | Figure | Judgement | Compared
 
 
 def folder() -> Path | None:
@@ -14,19 +84,28 @@ def folder() -> Path | None:
     return Path(run) if run else None
 
 
-def note(kind: str, **values) -> None:
+def note(entry: Entry) -> None:
     """Append one entry; without a run folder nothing is written."""
     run = folder()
     if run is None:
         return
     run.mkdir(parents=True, exist_ok=True)
+    line = {"kind": type(entry).__name__.lower(), **entry._asdict()}
     with open(run / "journal.jsonl", "a", encoding="utf-8") as file:
-        file.write(json.dumps({"kind": kind, **values}) + "\n")
+        file.write(json.dumps(line) + "\n")
 
 
-def read(run: Path) -> list[dict]:
+def read(run: Path) -> list[Entry]:
     """Return the entries of a finished run, oldest first."""
     path = Path(run) / "journal.jsonl"
     if not path.exists():
         return []
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line]
+    return [_entry(line) for line in path.read_text(encoding="utf-8").splitlines() if line]
+
+
+def _entry(line: str) -> Entry:
+    try:
+        values = json.loads(line)
+        return KINDS[values.pop("kind")](**values)
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise BookError(f"the journal of a run has a line that nothing wrote: {line[:80]}") from None

@@ -23,7 +23,7 @@ from numba.core.dispatcher import Dispatcher
 
 from lib.errors import BookError
 from lib.files import write_atomically
-from lib.paths import CACHE, LIB
+from lib.paths import LIB, project
 from lib.provenance import versions
 
 _LITERALS = (bool, int, float, str, bytes, type(None))
@@ -48,7 +48,7 @@ def load(program: str) -> ModuleType:
     name = f"regretbook_program_{digest(program)[:20]}"
     with _lock:
         if name not in sys.modules:
-            path = CACHE / "programs" / f"{name}.py"
+            path = project().cache / "programs" / f"{name}.py"
             if not path.exists():
                 write_atomically(path, program.encode())
             sys.modules[name] = import_file(name, path)

@@ -6,7 +6,7 @@ import os
 import platform
 from importlib import metadata
 
-from lib.paths import ROOT
+from lib.paths import LIB
 
 NUMERICAL = ("numpy", "scipy", "numba", "llvmlite", "pandas", "scikit-learn", "torch")
 
@@ -26,7 +26,7 @@ def versions() -> dict[str, str]:
 def lib_digest() -> str:
     """Return a digest of every source file of `lib`: a changed line makes a page stale."""
     digest = hashlib.sha256()
-    for path in sorted((ROOT / "lib").glob("*.py")):
+    for path in sorted(LIB.glob("*.py")):
         digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
     return digest.hexdigest()
 

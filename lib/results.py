@@ -9,7 +9,7 @@ import pandas as pd
 from lib import datasets, journal
 from lib.errors import BookError
 from lib.files import write_atomically
-from lib.paths import RESULTS
+from lib.paths import project
 
 
 class Experiment(NamedTuple):
@@ -28,7 +28,7 @@ def save(name: str, table: pd.DataFrame, caption: str, source: str = "live") -> 
         file = f"tables/{name}.csv"
         write_atomically(run / file, content)
         sha256 = hashlib.sha256(content).hexdigest()
-        journal.note("table", name=name, file=file, sha256=sha256, caption=caption, source=source)
+        journal.note(journal.Table(name, file, sha256, caption, source))
     return table
 
 
@@ -38,11 +38,11 @@ def experiment(
     """Run an experiment on real data, or show the recorded run where a dataset is absent."""
     absent = [dataset for dataset in needs if datasets.find(dataset) is None]
     for dataset in absent:
-        journal.note("data", name=dataset, digest=None, where="absent")
+        journal.note(journal.Data(dataset, None, "absent"))
     if not absent:
         return Experiment(save(name, run(), caption), "live", "")
     where = f"{', '.join(absent)} {'is' if len(absent) == 1 else 'are'} not on this machine"
-    recorded = RESULTS / chapter / f"{name}.csv"
+    recorded = project().results / chapter / f"{name}.csv"
     if recorded.exists():
         table = save(name, _read(recorded), caption, source="recorded")
         return Experiment(table, "recorded", f"Recorded run: {where}.")

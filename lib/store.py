@@ -16,7 +16,7 @@ import numpy as np
 
 from lib.errors import BookError
 from lib.files import write_atomically
-from lib.paths import CACHE
+from lib.paths import project
 
 _CHECKSUM = "checksum"
 
@@ -55,7 +55,7 @@ def save(address: str, arrays: dict[str, np.ndarray]) -> None:
 
 
 def _path(address: str) -> Path:
-    root = Path(os.environ.get("REGRETBOOK_STORE") or CACHE / "store")
+    root = Path(os.environ.get("REGRETBOOK_STORE") or project().cache / "store")
     return root / address[:2] / f"{address}.npz"
 
 
