@@ -7,17 +7,20 @@ import re
 from pathlib import Path
 from typing import NamedTuple
 
-from ci import pages, scoreboard
-from ci.chapters import Chapter, title_of
-from ci.execute import INJECTED, as_json, has_tag, own_code, read_page
-from ci.project import Project, write
+from ci import evidence, parts, scoreboard
+from ci.contents import Page, title_of
+from ci.execute import INJECTED, as_json, as_notebook, has_tag, own_code
+from ci.project import write
 from ci.runs import Run
+from ci.site import Site
+from lib import claims, toc
 from lib.errors import BookError
+from lib.paths import Project
 
 DOWNLOADS = "_static/downloads"
 GENERATED = re.compile(r"<!--\s*generated:\s*([\w-]+)((?:\s+[\w-]+)*)\s*-->")
 
-Found = dict[str, tuple[Chapter, Run | None]]
+Found = dict[str, tuple[Page, Run | None]]
 
 
 class Tree(NamedTuple):
@@ -27,26 +30,26 @@ class Tree(NamedTuple):
     structure: str
 
 
-def stage(project: Project, listed: list[str], found: Found) -> Tree:
+def stage(project: Project, site: Site, found: Found) -> Tree:
     """Write the tree for Sphinx: changed files only, and nothing that is no longer in the book."""
     files = _assets(project.book)
     shared = [path.read_bytes() for path in (project.toc, project.config) if path.exists()]
     structure = [*shared, *files.values()]
-    chapters = {chapter.page: (chapter, run) for chapter, run in found.values()}
-    generated = parts(project, listed, found)
-    for page in listed:
-        text = (project.book / f"{page}.md").read_text(encoding="utf-8")
-        structure.append(f"{page} {title_of(text, page)}".encode())
-        if page in chapters:
-            files |= chapter_files(project, *chapters[page])
+    executable = {page.file: (page, run) for page, run in found.values()}
+    generated = makers(project, found)
+    for file in toc.listed(project):
+        text = (project.book / f"{file}.md").read_text(encoding="utf-8")
+        structure.append(f"{file} {title_of(text, file)}".encode())
+        if file in executable:
+            files |= page_files(project, *executable[file], generated)
         else:
-            files[f"{page}.md"] = fill(text, page, generated).encode()
+            files[f"{file}.md"] = fill(text, file, generated).encode()
     for name, data in files.items():
-        write(project.source / name, data)
-    for path in sorted(project.source.rglob("*"), reverse=True):
+        write(site.source / name, data)
+    for path in sorted(site.source.rglob("*"), reverse=True):
         if path.is_dir() and not any(path.iterdir()):
             path.rmdir()
-        elif path.is_file() and path.relative_to(project.source).as_posix() not in files:
+        elif path.is_file() and path.relative_to(site.source).as_posix() not in files:
             path.unlink()
     content = [part for name, data in sorted(files.items()) for part in (name.encode(), data)]
     return Tree(_digest(content), _digest(structure))
@@ -70,35 +73,44 @@ def _digest(parts: list[bytes]) -> str:
     return digest.hexdigest()
 
 
-def chapter_files(project: Project, chapter: Chapter, run: Run | None) -> dict[str, bytes]:
-    """Return the files of a chapter: its page with outputs and footers, and its downloads."""
+def page_files(
+    project: Project, page: Page, run: Run | None, generated: dict
+) -> dict[str, bytes]:
+    """Return the files of a page: itself with outputs and footers, and its downloads."""
     import nbformat
 
     if run is None or not run.ok:
-        page = read_page(chapter.text)
-        notice = pages.failed(run.info["error"]) if run else pages.not_executed(chapter)
-        first = next(cell for cell in page.cells if cell.cell_type == "markdown")
-        first.source = pages.after_title(first.source, notice)
-        return {f"{chapter.page}.ipynb": as_json(page).encode()}
+        notebook = as_notebook(page.text)
+        notice = parts.failed(run.info.error) if run else parts.not_executed(page)
+        first = next(cell for cell in notebook.cells if cell.cell_type == "markdown")
+        first.source = parts.after_title(first.source, notice)
+        return {f"{page.file}.ipynb": _filled(notebook, page, generated)}
     executed = nbformat.read(run.folder / "notebook.ipynb", as_version=4)
-    notebook = merge(chapter.text, executed, run.info["profile"])
-    folder = f"{DOWNLOADS}/{chapter.name}"
-    page = copy.deepcopy(notebook)
-    footer = pages.footer(project, chapter, run, folder)
-    page.cells.append(nbformat.v4.new_markdown_cell(footer, id="footer"))
+    notebook = merge(page.text, executed, run.info.profile)
+    folder, name = f"{DOWNLOADS}/{page.place}", page.name.replace("/", "-")
     files = {
-        f"{chapter.page}.ipynb": as_json(page).encode(),
-        f"{folder}/{chapter.name}.ipynb": as_json(notebook).encode(),
-        f"{folder}/{chapter.name}.md": chapter.text.encode(),
+        f"{folder}/{name}.ipynb": as_json(notebook).encode(),
+        f"{folder}/{name}.md": page.text.encode(),
     }
-    for name, table in run.tables.items():
-        files[f"{folder}/{name}.csv"] = (run.folder / table["file"]).read_bytes()
-    return files
+    for table in run.tables.values():
+        files[f"{folder}/{table.name}.csv"] = (run.folder / table.file).read_bytes()
+    shown = copy.deepcopy(notebook)
+    footer = parts.footer(project, page, run, folder)
+    shown.cells.append(nbformat.v4.new_markdown_cell(footer, id="footer"))
+    return files | {f"{page.file}.ipynb": _filled(shown, page, generated)}
+
+
+def _filled(notebook, page: Page, generated: dict) -> bytes:
+    """Return the notebook as a file, with the generated parts in its text."""
+    for cell in notebook.cells:
+        if cell.cell_type == "markdown":
+            cell.source = fill(cell.source, page.file, generated)
+    return as_json(notebook).encode()
 
 
 def merge(text: str, executed, profile: str):
     """Return the page as it reads now with the outputs of its run, cell by cell."""
-    notebook = read_page(text)
+    notebook = as_notebook(text)
     ours, theirs = own_code(notebook), own_code(executed)
     if [cell.source for cell in ours] != [cell.source for cell in theirs]:
         raise BookError("the executed notebook does not belong to this page; run the build again")
@@ -115,26 +127,30 @@ def merge(text: str, executed, profile: str):
     return notebook
 
 
-def fill(text: str, page: str, parts: dict) -> str:
-    """Replace the comments `<!-- generated: name … -->` of a page by what `parts` makes of them."""
+def fill(text: str, file: str, generated: dict) -> str:
+    """Replace the comments `<!-- generated: name … -->` of a page by what is made for them."""
 
     def part(found: re.Match) -> str:
         name, words = found[1], found[2].split()
-        if name not in parts or len(words) != (2 if name == "figure" else 0):
-            known = ", ".join(parts).replace("figure", "figure CHAPTER NAME")
-            raise BookError(f"book/{page}.md asks for {found[0]}, but generated are {known}")
-        return parts[name](*words)
+        maker, wanted = generated.get(name, (None, ()))
+        if maker is None or len(words) != len(wanted):
+            known = ", ".join(" ".join([name, *words]) for name, (_, words) in generated.items())
+            raise BookError(f"book/{file}.md asks for {found[0]}, but generated are {known}")
+        return maker(*words)
 
     return GENERATED.sub(part, text)
 
 
-def parts(project: Project, listed: list[str], found: Found) -> dict:
-    """Return the generated parts by name, each made only when a page asks for it."""
-    chapters = {name: chapter for name, (chapter, _) in found.items()}
+def makers(project: Project, found: Found) -> dict:
+    """Return the makers of generated parts by name, with the words that each takes.
+
+    They are called only when a page asks for them.
+    """
+    pages = {name: page for name, (page, _) in found.items()}
 
     @functools.cache
     def board():
-        return scoreboard.board(project, (run for _, run in found.values()))
+        return scoreboard.board(claims.ledger(), evidence.gather(project, found.values()))
 
     def cards():
         from lib import datasets
@@ -142,13 +158,15 @@ def parts(project: Project, listed: list[str], found: Found) -> dict:
         return datasets.cards()
 
     def figure(chapter, name):
-        return pages.figure_part(found[chapter][1] if chapter in found else None, name)
+        return parts.figure_part([run for page, run in found.values() if page.chapter == chapter], name)
 
     return {
-        "scoreboard": lambda: scoreboard.page(board(), chapters, set(listed)),
-        "scoreboard-glance": lambda: scoreboard.glance(board()),
-        "dataset-cards": cards,
-        "parameters": lambda: pages.parameters_part(list(chapters.values())),
-        "cite-table": lambda: pages.cite_part(project, list(found.values())),
-        "figure": figure,
+        "scoreboard": (lambda: scoreboard.page(board(), pages), ()),
+        "scoreboard-glance": (lambda: scoreboard.glance(board()), ()),
+        "verdicts": (lambda chapter: scoreboard.verdicts(board(), pages, chapter), ("CHAPTER",)),
+        "tally": (lambda chapter: scoreboard.tally(board(), chapter), ("CHAPTER",)),
+        "dataset-cards": (cards, ()),
+        "parameters": (lambda: parts.parameters_part(list(pages.values())), ()),
+        "cite-table": (lambda: parts.cite_part(project, list(found.values())), ()),
+        "figure": (figure, ("CHAPTER", "NAME")),
     }

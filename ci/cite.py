@@ -1,18 +1,19 @@
-"""Citations: BibTeX of a chapter with version, commit and the results that it stands for."""
+"""Citations: BibTeX of a page with version, commit and the results that it stands for."""
 
 import hashlib
 import re
 from datetime import date
 from importlib import metadata
 
-from ci.chapters import Chapter
-from ci.project import Project, commit, load_yaml
+from ci.contents import Page
+from ci.project import commit, load_yaml
 from ci.runs import Run
+from lib.paths import Project
 
 
 def results_digest(run: Run) -> str:
     """Return one digest of all tables of a run: whoever regenerates them gets the same."""
-    listing = "".join(f"{table['sha256']}  {name}\n" for name, table in sorted(run.tables.items()))
+    listing = "".join(f"{table.sha256}  {name}\n" for name, table in sorted(run.tables.items()))
     return hashlib.sha256(listing.encode()).hexdigest()
 
 
@@ -27,28 +28,28 @@ def _authors(citation: dict) -> str:
     return " and ".join(names) or "{The Regret Book contributors}"
 
 
-def bibtex(project: Project, chapter: Chapter, run: Run | None) -> str:
-    """Return the BibTeX entry of a chapter as its run produced it."""
+def bibtex(project: Project, page: Page, run: Run | None) -> str:
+    """Return the BibTeX entry of a page as its run produced it."""
     citation = load_yaml(project.root / "CITATION.cff", {})
-    identity, dirty = (run.info["commit"], run.info["dirty"]) if run else commit(project)
-    year = str(citation.get("date-released") or (run.info["started"] if run else date.today()))[:4]
+    identity, dirty = (run.info.commit, run.info.dirty) if run else commit(project)
+    year = str(citation.get("date-released") or (run.info.started if run else date.today()))[:4]
     note = [f"Version {citation.get('version') or metadata.version('regretbook')}"]
     note.append(f"commit {identity[:12]}{' with local changes' if dirty else ''}")
     if run and run.tables:
-        note.append(f"results sha256:{results_digest(run)[:16]}, profile {run.info['profile']}")
+        note.append(f"results sha256:{results_digest(run)[:16]}, profile {run.info.profile}")
     elif not run:
         note.append("not executed")
     url = citation.get("url") or citation.get("repository-code")
     fields = {
         "author": _authors(citation),
-        "title": chapter.title,
+        "title": page.title,
         "booktitle": citation.get("title", "The Regret Book"),
         "year": year,
         "url": url,
         "note": ", ".join(note),
     }
     body = ",\n".join(f"  {key:<9} = {{{_tex(value)}}}" for key, value in fields.items() if value)
-    return f"@incollection{{regretbook-{chapter.name},\n{body}\n}}"
+    return f"@incollection{{regretbook-{page.name.replace('/', '-')},\n{body}\n}}"
 
 
 def _tex(text: str) -> str:

@@ -9,12 +9,13 @@ import sys
 from importlib import metadata
 from pathlib import Path
 
-from ci import chapters, parameters, runs
-from ci.project import Project, project_at, shown
-from ci.record import record, recorded
+from ci import contents, parameters, runs
+from ci.project import shown
 from lib.errors import BookError
+from lib.paths import Project, project
 
-ENGINES = ("threads",)
+PROFILE = "smoke, book (default) or thesis"
+ENGINE = "where trials run: threads (default), dask, or dask://HOST:PORT"
 
 
 class Parser(argparse.ArgumentParser):
@@ -30,7 +31,6 @@ def arguments() -> argparse.ArgumentParser:
     parser.add_argument(
         "--version", action="version", version=f"regretbook {metadata.version('regretbook')}"
     )
-    parser.add_argument("--root", type=Path, help=argparse.SUPPRESS)
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
 
     def command(name, does, function):
@@ -38,93 +38,137 @@ def arguments() -> argparse.ArgumentParser:
         sub.set_defaults(function=function)
         return sub
 
-    command("list", "chapters, their parameters, and the last run of each", list_chapters)
+    command("list", "chapters and pages, their parameters, and the last run of each", list_pages)
 
-    run = command("run", "execute one chapter", run_chapter)
-    run.add_argument("chapter", metavar="CHAPTER")
+    run = command("run", "execute pages", run_pages)
+    run.add_argument("pages", metavar="PAGE", nargs="+", help="a chapter, or chapter/page")
     run.add_argument("-p", dest="options", metavar="name=value", action="append", default=[])
-    run.add_argument("--profile", default="book", help="smoke, book (default) or thesis")
-    run.add_argument("--engine", default="threads", help="where trials run: threads")
+    run.add_argument("--profile", default="book", help=PROFILE)
+    run.add_argument("--engine", default="threads", help=ENGINE)
     run.add_argument("--out", type=Path, metavar="DIR", help="folder for notebook and tables")
 
     build = command("build", "execute what is stale, then build the HTML", build_book)
-    build.add_argument("chapters", metavar="CHAPTER", nargs="*")
-    build.add_argument("--profile", default="book", help="smoke, book (default) or thesis")
-    build.add_argument("--engine", default="threads", help="where trials run: threads")
+    build.add_argument("pages", metavar="PAGE", nargs="*")
+    build.add_argument("--profile", default="book", help=PROFILE)
+    build.add_argument("--engine", default="threads", help=ENGINE)
+    build.add_argument("--jobs", type=_count, metavar="N", help="pages at a time (default: cores)")
 
-    claims = command("claims", "the scoreboard of the last run", show_claims)
+    plan = command("plan", "what a run would still compute: tasks, hours, memory", plan_pages)
+    plan.add_argument("pages", metavar="PAGE", nargs="*")
+    plan.add_argument("--profile", default="book", help=PROFILE)
+
+    claims = command("claims", "the scoreboard of the published runs", show_claims)
     claims.add_argument("--chapter", metavar="C")
+    claims.add_argument("--profile", default="book", help=PROFILE)
+    claims.add_argument("--run", type=Path, metavar="DIR", help="of a run of your own instead")
     claims.add_argument("--format", choices=("table", "json"), default="table")
 
-    record = command("record", "copy the tables of the last run into results/", record_tables)
-    record.add_argument("chapter", metavar="CHAPTER")
+    record = command("record", "copy tables and verdicts of a run into results/", record_pages)
+    record.add_argument("page", metavar="PAGE")
     record.add_argument("experiments", metavar="EXPERIMENT", nargs="*")
     record.add_argument("--profile", default="book", help="of which runs (default: book)")
+    record.add_argument(
+        "--allow-dirty", action="store_true", help="record a run of files that no commit has"
+    )
+
+    verify = command("verify", "recompute recorded rows and verdicts and compare", verify_pages)
+    verify.add_argument("pages", metavar="PAGE", nargs="*")
+    verify.add_argument("--profile", help="of one profile only")
+    verify.add_argument(
+        "--trials", type=_count, default=1, metavar="K", help="trials to recompute (default: 1)"
+    )
+    verify.add_argument(
+        "--quick", action="store_true", help="digests and rules only; execute no page"
+    )
+    verify.add_argument("--engine", default="threads", help=ENGINE)
+
+    store = command("store", "the finished trials that are kept: size and entries", show_store)
+    store.add_argument(
+        "--prune", action="store_true", help="remove what no page of this tree can ask for"
+    )
 
     data = command("data", "datasets: where each was found, licence, counts, checksum", show_data)
     data.add_argument("action", choices=("list", "fetch", "check"))
     data.add_argument("names", metavar="NAME", nargs="*")
 
-    cite = command("cite", "BibTeX of a chapter with version, commit and results", cite_chapter)
-    cite.add_argument("chapter", metavar="CHAPTER")
+    cite = command("cite", "BibTeX of pages with version, commit and results", cite_pages)
+    cite.add_argument("page", metavar="PAGE")
     return parser
 
 
-def list_chapters(project: Project, args) -> int:
-    found = chapters.discover(project)
+def _count(text: str) -> int:
+    """Return a whole number of at least one."""
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"must be a whole number of at least 1, not {text!r}")
+    return int(text)
+
+
+def list_pages(project: Project, args) -> int:
+    from lib import records
+
+    found = contents.discover(project)
     if not found:
         raise BookError(f"there are no chapters in {project.book}")
-    for chapter in found.values():
-        print(f"{chapter.name}  {chapter.title}")
-        lines = {f"{name} = {p.default!r}": p for name, p in chapter.parameters.items()}
+    kept = records.every(project)
+    for page in found.values():
+        print(f"{page.name}  {page.title}")
+        lines = {f"{name} = {p.default!r}": p for name, p in page.parameters.items()}
         width = max(map(len, lines), default=0)
         for line, parameter in lines.items():
             allowed = f", in {parameter.range.text}" if parameter.range else ""
             print(f"    {line:<{width}}  {parameter.meaning}{allowed}")
-        run = runs.last(project, chapter.name)
-        print(f"    last run: {_describe(run) if run else 'none yet'}")
-        for table, source in recorded(project, chapter.name).items():
-            print(f"    recorded: {table}, {source['date'][:10]}, profile {source['profile']}")
+        run = runs.last(project, page)
+        print(f"    last run: {_describe(run.info) if run else 'none yet'}")
+        for record in kept.values():
+            if (record.chapter, record.page) == (page.chapter, page.page):
+                for name, table in record.tables.items():
+                    origin = table.origin
+                    print(f"    recorded: {name}, {origin.date[:10]}, profile {origin.profile}")
         print()
     return 0
 
 
-def _describe(run: runs.Run) -> str:
-    info = run.info
-    when = f"{info['started'][:16].replace('T', ' ')} UTC"
-    return (
-        f"{when}, profile {info['profile']}, {info['seconds']:.0f} s, commit {info['commit'][:12]}"
-    )
+def _describe(info: runs.Info) -> str:
+    when = f"{info.started[:16].replace('T', ' ')} UTC"
+    return f"{when}, profile {info.profile}, {info.seconds:.0f} s, commit {info.commit[:12]}"
 
 
 def _engine(name: str) -> str:
-    if name not in ENGINES:
-        raise BookError(f"there is no engine {name!r}; the engines are {', '.join(ENGINES)}")
+    from lib import engine
+
+    engine.check(name)
     return name
 
 
-def run_chapter(project: Project, args) -> int:
-    chapter = chapters.find(chapters.discover(project), args.chapter)
-    engine = _engine(args.engine)
+def run_pages(project: Project, args) -> int:
+    pages = contents.select(contents.discover(project), args.pages)
     options = parameters.parse_options(args.options)
-    values = parameters.resolve(project, chapter, args.profile, options)
-    target = args.out.resolve() if args.out else runs.place(project, chapter.name)
+    parameters.check_options(options, pages)
+    values = {page: parameters.resolve(project, page, args.profile, options) for page in pages}
+    engine = _engine(args.engine)
 
-    from ci.execute import execute, report
+    from ci.execute import Request, execute, report
 
-    run, failure = execute(project, chapter, values, target, args.profile, engine)
-    if failure:
-        report(project, chapter.name, failure)
-        return 1
-    print(f"notebook: {shown(run.folder / 'notebook.ipynb')}")
-    for table in run.tables.values():
-        print(f"table:    {shown(run.folder / table['file'])}")
-    print(f"verdicts: {_counts(run)}")
-    return 0
+    failed = False
+    for page, chosen in values.items():
+        target = runs.place(project, page)
+        if args.out:
+            target = args.out.resolve() / (page.page if len(pages) > 1 else "")
+        request = Request(page, chosen, target, args.profile, engine)
+        run, failure = execute(project, request)
+        if failure:
+            failed = True
+            report(project, request, failure)
+            continue
+        print(f"notebook: {shown(run.folder / 'notebook.ipynb')}")
+        for table in run.tables.values():
+            print(f"table:    {shown(run.folder / table.file)}")
+        print(f"verdicts: {_counts(run)}")
+    return 1 if failed else 0
 
 
 def _counts(run: runs.Run) -> str:
-    verdicts = [entry["verdict"] for entry in {e["id"]: e for e in run.entries("claim")}.values()]
+    verdicts = [judgement.verdict for judgement in run.judgements]
     counts = [f"{verdicts.count(name)} {name}" for name in dict.fromkeys(verdicts)]
     return ", ".join(counts) or "no claim was checked"
 
@@ -132,21 +176,57 @@ def _counts(run: runs.Run) -> str:
 def build_book(project: Project, args) -> int:
     from ci.build import build
 
-    return build(project, args.profile, args.chapters, _engine(args.engine))
+    engine = _engine(args.engine)
+    return build(project, args.profile, args.pages, engine, args.jobs or 0)
+
+
+def plan_pages(project: Project, args) -> int:
+    from ci.plan import plan
+
+    return plan(project, args.profile, args.pages)
 
 
 def show_claims(project: Project, args) -> int:
-    from ci import scoreboard
+    from ci import evidence, scoreboard
+    from lib import claims, toc
 
-    print(scoreboard.as_text(project, args.chapter, args.format))
+    if args.chapter is not None and args.chapter not in toc.chapters(project):
+        from lib.errors import nearest
+
+        near = nearest(args.chapter, toc.chapters(project))
+        raise BookError(f"there is no chapter {args.chapter!r}{near}")
+    pages = contents.discover(project)
+    if args.run:
+        found = evidence.of_runs(runs.below(args.run, pages))
+    else:
+        published = ((page, runs.published(project, page, args.profile)) for page in pages.values())
+        found = evidence.gather(project, published)
+    board = scoreboard.board(claims.ledger(), found)
+    print(scoreboard.as_text(board, args.chapter, args.format))
     return 0
 
 
-def record_tables(project: Project, args) -> int:
-    chapter = chapters.find(chapters.discover(project), args.chapter)
-    for path in record(project, chapter, args.experiments, args.profile):
+def record_pages(project: Project, args) -> int:
+    from ci.record import record
+
+    pages = contents.select(contents.discover(project), [args.page])
+    for path in record(project, pages, args.experiments, args.profile, args.allow_dirty):
         print(shown(path))
     return 0
+
+
+def verify_pages(project: Project, args) -> int:
+    from ci.verify import verify
+
+    engine = _engine(args.engine)
+    trials = None if args.quick else args.trials
+    return verify(project, args.pages, args.profile, trials, engine)
+
+
+def show_store(project: Project, args) -> int:
+    from ci.keep import show
+
+    return show(project, args.prune)
 
 
 def show_data(project: Project, args) -> int:
@@ -155,11 +235,14 @@ def show_data(project: Project, args) -> int:
     return act(args.action, args.names)
 
 
-def cite_chapter(project: Project, args) -> int:
+def cite_pages(project: Project, args) -> int:
     from ci.cite import bibtex
 
-    chapter = chapters.find(chapters.discover(project), args.chapter)
-    print(bibtex(project, chapter, runs.last(project, chapter.name)))
+    entries = [
+        bibtex(project, page, runs.published(project, page))
+        for page in contents.select(contents.discover(project), [args.page])
+    ]
+    print("\n\n".join(entries))
     return 0
 
 
@@ -167,8 +250,7 @@ def main(argv: list[str] | None = None) -> int:
     """Run one command and return its exit status: 2 for a bad call, 1 for a run that failed."""
     try:
         args = arguments().parse_args(argv)
-        root = args.root or os.environ.get("REGRETBOOK_ROOT")
-        return args.function(project_at(Path(root).resolve()) if root else project_at(), args)
+        return args.function(project(), args)
     except BookError as error:
         print(f"regretbook: {' '.join(str(error).split())}", file=sys.stderr)
         # A file that could not be written is not the caller's mistake: the run failed.

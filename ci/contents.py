@@ -1,25 +1,39 @@
-"""Chapters: which pages of the book are executable, their code cells and their parameters."""
+"""The executable pages of the book: their text, code cells and parameters, chapter by chapter."""
 
 import re
-from pathlib import Path
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from ci.parameters import Parameter, parse_cell
-from ci.project import Project, load_yaml
+from lib import toc
+from lib.cells import Cell, code_cells, code_digest
 from lib.errors import BookError, nearest
-from lib.pages import Cell, code_cells, code_digest
+from lib.paths import Project
+
+Pages = dict[str, "Page"]
 
 
-class Chapter(NamedTuple):
-    """A page with a parameters cell; `page` is its path below book/ without suffix."""
+class Page(NamedTuple):
+    """A page with a parameters cell; `file` is its path below book/ without suffix."""
 
-    name: str
+    chapter: str
     page: str
+    file: str
     title: str
     text: str
     cells: list[Cell]
     parameters: dict[str, Parameter]
     digest: str
+
+    @property
+    def name(self) -> str:
+        """Return what a reader types: `dueling`, or `dueling/theory` in a folder of pages."""
+        return toc.Entry(self.chapter, self.page, self.file).name
+
+    @property
+    def place(self) -> str:
+        """Return the folder of this page below one that holds all chapters."""
+        return f"{self.chapter}/{self.page}"
 
     @property
     def defaults(self) -> dict:
@@ -33,65 +47,70 @@ def title_of(text: str, default: str) -> str:
     return heading[1] if heading else default
 
 
-def toc_pages(project: Project) -> list[str]:
-    """Return the pages of the table of contents in reading order, without suffix."""
-    found: list[str] = []
-
-    def walk(node):
-        if isinstance(node, dict):
-            for key in ("root", "file"):
-                if key in node:
-                    found.append(re.sub(r"\.(md|ipynb)$", "", str(node[key])))
-            for value in node.values():
-                walk(value)
-        elif isinstance(node, list):
-            for item in node:
-                walk(item)
-
-    walk(load_yaml(project.toc, {}))
-    return found
-
-
-def read_chapter(project: Project, page: str) -> Chapter | None:
-    """Return a page as a chapter, or None when it has no parameters cell."""
-    path = project.book / f"{page}.md"
+def read_page(project: Project, entry: toc.Entry) -> Page | None:
+    """Return an executable page, or None when it has no parameters cell."""
+    path = project.book / f"{entry.file}.md"
     try:
         text = path.read_text(encoding="utf-8")
     except UnicodeDecodeError:
-        raise BookError(f"book/{page}.md is not UTF-8 text") from None
+        raise BookError(f"book/{entry.file}.md is not UTF-8 text") from None
     cells = code_cells(text)
     tagged = [cell for cell in cells if "parameters" in cell.tags]
     if not tagged:
         return None
-    name = Path(page).name
-    parameters = parse_cell(tagged[0].source, name)
-    return Chapter(name, page, title_of(text, name), text, cells, parameters, code_digest(cells))
+    parameters = parse_cell(tagged[0].source, entry.name)
+    title = title_of(text, entry.name)
+    return Page(*entry, title, text, cells, parameters, code_digest(cells))
 
 
-def discover(project: Project) -> dict[str, Chapter]:
-    """Return all chapters by short name: those of the table of contents, then the others."""
-    listed = [page for page in toc_pages(project) if (project.book / f"{page}.md").exists()]
-    every = sorted(
-        str(path.relative_to(project.book).with_suffix("")) for path in project.book.rglob("*.md")
-    )
-    chapters: dict[str, Chapter] = {}
-    for page in dict.fromkeys(listed + every):
-        chapter = read_chapter(project, page)
-        if chapter is None:
-            continue
-        if chapter.name in chapters:
-            raise BookError(
-                f"two chapters are named {chapter.name!r}: "
-                f"book/{chapters[chapter.name].page}.md and book/{page}.md"
-            )
-        chapters[chapter.name] = chapter
-    return chapters
+def discover(project: Project) -> Pages:
+    """Return the executable pages of the table of contents by name, in reading order."""
+    there = (e for e in toc.entries(project) if (project.book / f"{e.file}.md").exists())
+    pages = {page.name: page for entry in there if (page := read_page(project, entry))}
+    for chapter in dict.fromkeys(page.chapter for page in pages.values()):
+        _refuse_two_defaults(of_chapter(pages, chapter))
+    return pages
 
 
-def find(chapters: dict[str, Chapter], name: str) -> Chapter:
-    """Return the chapter of a short name or of its path, or say which names are near."""
-    short = Path(name).name.removesuffix(".md")
-    if short not in chapters:
-        known = f"; the chapters are {', '.join(chapters)}" if chapters else ""
-        raise BookError(f"there is no chapter {name!r}{nearest(short, chapters) or known}")
-    return chapters[short]
+def _refuse_two_defaults(pages: list[Page]) -> None:
+    """Refuse a name that means two things in one chapter: `-p` and profiles reach all its pages."""
+    seen: dict[str, Page] = {}
+    for page in pages:
+        for name, parameter in page.parameters.items():
+            other = seen.setdefault(name, page)
+            if other.parameters[name].default != parameter.default:
+                raise BookError(
+                    f"parameter {name} has two defaults, {other.parameters[name].default!r} in "
+                    f"book/{other.file}.md and {parameter.default!r} in book/{page.file}.md; "
+                    "make them equal or give one another name"
+                )
+
+
+def of_chapter(pages: Pages, chapter: str) -> list[Page]:
+    """Return the pages of a chapter in reading order."""
+    return [page for page in pages.values() if page.chapter == chapter]
+
+
+def select(pages: Pages, names: Iterable[str]) -> list[Page]:
+    """Return the pages that names stand for: a chapter's all, one page, or the path of a file."""
+    chosen: list[Page] = []
+    for name in names:
+        found = _named(pages, name)
+        if twice := [page.name for page in found if page in chosen]:
+            raise BookError(f"{twice[0]} is named twice; name it once")
+        chosen += found
+    return chosen
+
+
+def _named(pages: Pages, name: str) -> list[Page]:
+    short = name.removesuffix(".md").removeprefix("book/").rstrip("/")
+    for found in (
+        of_chapter(pages, short),
+        [page for page in pages.values() if short in (page.name, page.place, page.file)],
+        [page for page in pages.values() if page.file.rpartition("/")[0] == short],
+    ):
+        if found:
+            return found
+    known = [*dict.fromkeys(page.chapter for page in pages.values()), *pages]
+    hint = nearest(short, dict.fromkeys(known)) or f"; the pages are {', '.join(pages)}"
+    raise BookError(f"there is no page {name!r}{hint}")

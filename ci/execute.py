@@ -1,46 +1,65 @@
-"""Executing a chapter: jupytext reads the page, papermill runs it, a folder is published whole."""
+"""Executing a page: jupytext reads it, papermill runs it, a folder is published whole."""
 
-import json
 import logging
+import os
 import re
 import shutil
 import sys
+import threading
 import time
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
+from ci import display, runs, stale
 from ci import parameters as params
-from ci import progress, runs, stale
-from ci.chapters import Chapter
-from ci.project import Project, commit, require_writable, shown, write
+from ci.contents import Page
+from ci.project import commit, require_writable, shown, write
+from ci.runs import Failure, Info
 from lib import journal, provenance
+from lib.paths import CODE, Project
 
 INJECTED = "injected-parameters"
 KERNELSPEC = {"display_name": "Python 3", "language": "python", "name": "python3"}
 
 
-class Failure(NamedTuple):
-    """Which cell of a chapter failed (0: before the first), its first line, and the error."""
-
-    cell: int
-    line: str
-    error: str
-    message: str
-
-    def where(self) -> str:
-        return f"cell {self.cell} ({self.line})" if self.cell else "the start of its kernel"
+_kernels: set = set()  # processes of the kernels that run now
+_stopping = threading.Event()
 
 
-def report(project: Project, chapter: str, failure: Failure) -> None:
-    """Say on stderr which chapter failed, where and why, and where the traceback is."""
+def stop() -> None:
+    """End all kernels: the runs under way leave nothing behind."""
+    _stopping.set()
+    for process in list(_kernels):
+        process.kill()
+
+
+class Request(NamedTuple):
+    """What to execute, with which values, where its folder goes, and how."""
+
+    page: Page
+    parameters: dict
+    target: Path
+    profile: str
+    engine: str = "threads"
+    threads: int | None = None  # cores that the kernel may use; None: all of them
+    environment: dict = {}  # noqa: RUF012
+
+
+def log_of(project: Project, request: Request) -> Path:
+    """Return where the traceback and the noise of a run go."""
+    return project.logs / request.profile / f"{request.page.place.replace('/', '.')}.log"
+
+
+def report(project: Project, request: Request, failure: Failure) -> None:
+    """Say on stderr which page failed, where and why, and where the traceback is."""
     what = f"{failure.error}: {failure.message}" if failure.message else failure.error
-    log = shown(project.logs / f"{chapter}.log")
-    where = failure.where()
-    print(f"regretbook: {chapter} failed in {where}: {what} (see {log})", file=sys.stderr)
+    where, log = failure.where(), shown(log_of(project, request))
+    name = request.page.name
+    print(f"regretbook: {name} failed in {where}: {what} (see {log})", file=sys.stderr)
 
 
-def read_page(text: str):
+def as_notebook(text: str):
     """Return a page as a notebook that is the same at every reading, for a plain python3 kernel."""
     import jupytext
 
@@ -67,31 +86,32 @@ def own_code(notebook) -> list:
     return [cell for cell in cells if not has_tag(cell, INJECTED)]
 
 
-def execute(
-    project: Project, chapter: Chapter, parameters: dict, target: Path, profile: str, engine: str
-) -> tuple[runs.Run, Failure | None]:
-    """Execute a chapter and publish its run folder at `target`, replacing what was there.
+def execute(project: Project, request: Request) -> tuple[runs.Run, Failure | None]:
+    """Execute a page and publish its run folder, replacing what was there.
 
     A failed run publishes a run.json that says so and nothing else: no page shows old output.
     """
-    require_writable(project.logs)
+    page, target = request.page, request.target
+    require_writable(log_of(project, request).parent)
     work = runs.prepare(target)
     try:
-        info = _describe(project, chapter, parameters, profile, engine)
+        info = _describe(project, request)
         # Taken before the run: an edit made while it computes leaves it stale.
-        own = stale.own(project, chapter, parameters)
+        own = stale.own(project, page, request.parameters)
         start = time.monotonic()
-        notebook, failure = _execute(project, chapter, parameters, work, engine)
-        info["seconds"] = round(time.monotonic() - start, 2)
+        notebook, failure = _execute(project, request, work)
+        info = info._replace(seconds=round(time.monotonic() - start, 2))
         (work / "progress.jsonl").unlink(missing_ok=True)
+        if _stopping.is_set():
+            raise KeyboardInterrupt
         if failure:
             shutil.rmtree(work)
-            info |= {"status": "failed", "error": failure._asdict()}
+            info = info._replace(status="failed", error=failure)
         else:
-            noted = stale.inputs(project, chapter.name, journal.read(work))
-            info |= {"status": "ok", "digest": stale.digest(own | noted)}
+            noted = stale.inputs(project, page, journal.read(work))
+            info = info._replace(status="ok", digest=stale.digest(own | noted))
             write(work / "notebook.ipynb", as_json(notebook))
-        write(work / "run.json", json.dumps(info, indent=1) + "\n")
+        runs.write_info(work, info)
         runs.publish(project, work, target)
     except BaseException:
         shutil.rmtree(work, ignore_errors=True)
@@ -106,54 +126,62 @@ def as_json(notebook) -> str:
     return nbformat.writes(notebook, version=4) + "\n"
 
 
-def _describe(
-    project: Project, chapter: Chapter, parameters: dict, profile: str, engine: str
-) -> dict:
+def _describe(project: Project, request: Request) -> Info:
     """Return what run.json says before the run: everything needed to repeat it."""
     identity, dirty = commit(project)
+    return Info(
+        chapter=request.page.chapter,
+        page=request.page.page,
+        profile=request.profile,
+        parameters=request.parameters,
+        seed=request.parameters.get("seed"),
+        engine=request.engine,
+        started=datetime.now(UTC).isoformat(timespec="seconds"),
+        commit=identity,
+        dirty=dirty,
+        versions=provenance.versions(),
+        machine=provenance.machine(),
+    )
+
+
+def _environment(project: Project, request: Request, work: Path) -> dict[str, str]:
+    """Return what the kernel is told: our code, its project, run, engine and share of cores."""
     return {
-        "chapter": chapter.name,
-        "profile": profile,
-        "parameters": parameters,
-        "seed": parameters.get("seed"),
-        "engine": engine,
-        "started": datetime.now(UTC).isoformat(timespec="seconds"),
-        "commit": identity,
-        "dirty": dirty,
-        "versions": provenance.versions(),
-        "machine": provenance.machine(),
-    }
-
-
-def _execute(project: Project, chapter: Chapter, parameters: dict, work: Path, engine: str):
-    """Run the page in a kernel of its own; return the clean notebook, or None and the failure."""
-    environment = {
+        "PYTHONPATH": os.pathsep.join(filter(None, [str(CODE), os.environ.get("PYTHONPATH")])),
+        "REGRETBOOK_ROOT": str(project.root),
         "REGRETBOOK_RUN": str(work),
         "REGRETBOOK_PROGRESS": str(work / "progress.jsonl"),
-        "REGRETBOOK_ENGINE": engine,
+        "REGRETBOOK_ENGINE": request.engine,
+        "REGRETBOOK_THREADS": str(request.threads or provenance.cores()),
         **{f"{name}_NUM_THREADS": "1" for name in ("OPENBLAS", "MKL", "OMP")},
+        **request.environment,
     }
-    page = read_page(chapter.text)
-    cells = own_code(page)
-    position = progress.Position(len(cells))
+
+
+def _execute(project: Project, request: Request, work: Path):
+    """Run the page in a kernel of its own; return the clean notebook, or None and the failure."""
+    name = request.page.name
+    notebook = as_notebook(request.page.text)
+    cells = own_code(notebook)
+    position = display.Position(name, len(cells), work / "progress.jsonl")
+    environment = _environment(project, request, work)
     with (
-        open(project.logs / f"{chapter.name}.log", "w", encoding="utf-8") as log,
-        progress.shown(chapter.name, position, work / "progress.jsonl"),
+        open(log_of(project, request), "w", encoding="utf-8") as log,
+        display.shown(position),
     ):
         try:
-            changes = params.changed(chapter, parameters)
-            notebook = _papermill(page, changes, project.root, environment, log, position)
+            changes = params.changed(request.page, request.parameters)
+            notebook = _papermill(notebook, changes, project.root, environment, log, position)
         except Exception as error:  # of a cell, or of a kernel that died or did not start
             trace = "\n".join(getattr(error, "traceback", [repr(error)]))
             print(re.sub(r"\x1b\[[0-9;]*m", "", trace), file=log)
-            return None, _failure(
-                cells[position.cell - 1] if position.cell else None, position, error
-            )
+            cell = cells[position.cell - 1] if position.cell else None
+            return None, _failure(cell, position.cell, error)
         for number, text in _clean(notebook):
             print(f"cell {number} wrote to stderr:\n{text}", file=log)
             first = text.strip().splitlines()[0][:120]
-            note = f"{chapter.name}, cell {number} wrote to stderr (not shown on the page): {first}"
-            print(f"regretbook: {note}", file=sys.stderr)
+            note = f"{name}, cell {number} wrote to stderr (not shown on the page): {first}"
+            display.say(f"regretbook: {note}", sys.stderr)
     return notebook, None
 
 
@@ -200,16 +228,24 @@ def _kernel(environment: dict[str, str], log):
         async def _async_pre_start_kernel(self, **options):
             return await super()._async_pre_start_kernel(**options, stdout=log, stderr=log)
 
+        async def _async_post_start_kernel(self, **options):
+            _kernels.add(self.provisioner.process)
+            await super()._async_post_start_kernel(**options)
+
+        async def _async_cleanup_resources(self, restart=False):
+            _kernels.discard(getattr(self.provisioner, "process", None))
+            await super()._async_cleanup_resources(restart=restart)
+
     return Kernel
 
 
-def _failure(cell, position: progress.Position, error: Exception) -> Failure:
+def _failure(cell, number: int, error: Exception) -> Failure:
     """Describe a failure by the error of the cell, or by that of the kernel under it."""
     lines = cell.source.splitlines() if cell else []
     line = next((text.strip() for text in lines if text.strip()), "")
     name = getattr(error, "ename", type(error).__name__)
     message = getattr(error, "evalue", str(error)).strip().partition("\n")[0]
-    return Failure(position.cell, line[:80], name, message[:300])
+    return Failure(number, line[:80], name, message[:300])
 
 
 def _clean(notebook) -> list[tuple[int, str]]:

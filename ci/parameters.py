@@ -9,8 +9,9 @@ import tokenize
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from ci.project import Project, load_yaml
+from ci.project import load_yaml
 from lib.errors import BookError, nearest
+from lib.paths import Project
 
 PROFILES = ("smoke", "book", "thesis")
 KINDS = {bool: "True or False", int: "an integer", float: "a number", str: "a text", list: "a list"}
@@ -184,46 +185,67 @@ def parse_options(options: Iterable[str]) -> dict[str, str]:
 
 def profile_values(project: Project, profile: str, chapter: str) -> dict:
     """Return what a profile changes in a chapter."""
-    profiles = {name: {} for name in PROFILES} | load_yaml(project.book / "profiles.yml", {})
+    profiles = {name: {} for name in PROFILES} | load_yaml(project.profiles, {})
     if profile not in profiles:
         raise BookError(f"there is no profile {profile!r}; the profiles are {', '.join(profiles)}")
     return (profiles[profile] or {}).get(chapter) or {}
 
 
-def check_profiles(project: Project, chapters: Iterable[str]) -> None:
-    """Refuse a profile with values for a chapter that does not exist: they would do nothing."""
-    for profile, entries in load_yaml(project.book / "profiles.yml", {}).items():
-        for name in entries or {}:
-            if name not in chapters:
-                near = nearest(name, chapters)
-                raise BookError(f"profile {profile} in profiles.yml has no chapter {name!r}{near}")
+def check_profiles(project: Project, pages: Iterable) -> None:
+    """Refuse a profile with values that no page would take: they would do nothing."""
+    declared: dict[str, set[str]] = {}
+    for page in pages:
+        declared.setdefault(page.chapter, set()).update(page.parameters)
+    for profile, entries in load_yaml(project.profiles, {}).items():
+        for chapter, values in (entries or {}).items():
+            if chapter not in declared:
+                near = nearest(chapter, declared)
+                raise BookError(f"profile {profile} in profiles.yml has no chapter {chapter!r}{near}")
+            for name in values or {}:
+                if name not in declared[chapter]:
+                    near = nearest(name, declared[chapter])
+                    raise BookError(
+                        f"profile {profile} in profiles.yml gives {chapter} a parameter {name!r} "
+                        f"that none of its pages declares{near}"
+                    )
 
 
-def resolve(project: Project, chapter, profile: str = "book", options: dict | None = None) -> dict:
-    """Return every parameter of a chapter: its default, the profile's value, then that of `-p`."""
-    values = dict(chapter.defaults)
-    for origin in (profile_values(project, profile, chapter.name), options or {}):
-        for name, value in origin.items():
-            if name not in chapter.parameters:
-                raise BookError(
-                    f"{chapter.name} has no parameter {name!r}{nearest(name, chapter.parameters)}"
-                    f"; it has {', '.join(chapter.parameters)}"
-                )
-            values[name] = check(chapter.parameters[name], value, chapter.name)
+def resolve(project: Project, page, profile: str = "book", options: dict | None = None) -> dict:
+    """Return every parameter of a page: its default, the profile's value, then that of `-p`.
+
+    Profiles and options are of the chapter: a page takes the names that it declares.
+    """
+    values = dict(page.defaults)
+    for origin in (profile_values(project, profile, page.chapter), options or {}):
+        for name in page.parameters:
+            if name in origin:
+                values[name] = check(page.parameters[name], origin[name], page.name)
     return values
 
 
-def changed(chapter, parameters: dict) -> dict:
+def check_options(options: dict, pages: list) -> None:
+    """Refuse an option that none of the pages declares."""
+    declared = dict.fromkeys(name for page in pages for name in page.parameters)
+    for name in options:
+        if name not in declared:
+            where = pages[0].chapter if len(pages) > 1 else pages[0].name
+            raise BookError(
+                f"{where} has no parameter {name!r}{nearest(name, declared)}"
+                f"; it has {', '.join(declared)}"
+            )
+
+
+def changed(page, parameters: dict) -> dict:
     """Return the parameters that differ from what the page declares."""
-    return {name: value for name, value in parameters.items() if value != chapter.defaults[name]}
+    return {name: value for name, value in parameters.items() if value != page.defaults[name]}
 
 
-def command(project: Project, chapter, profile: str, parameters: dict) -> str:
-    """Return the command that reruns a chapter with exactly these parameters."""
-    words = ["regretbook", "run", chapter.name]
+def command(project: Project, page, profile: str, parameters: dict) -> str:
+    """Return the command that reruns a page with exactly these parameters."""
+    words = ["regretbook", "run", page.name]
     if profile != "book":
         words += ["--profile", profile]
-    usual = resolve(project, chapter, profile)
+    usual = resolve(project, page, profile)
     for name, value in parameters.items():
         if value != usual[name]:
             words += ["-p", f"{name}={value}"]

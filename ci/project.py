@@ -1,51 +1,15 @@
-"""A project is a folder: its paths, its commit, and safe ways to write into it."""
+"""What every command does with a project: read YAML, ask git, write safely, hold a lock."""
 
 import contextlib
-import fcntl
 import os
 import subprocess
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
 
 from lib.errors import BookError
 from lib.files import write_atomically
-from lib.paths import ROOT
-
-
-class Project(NamedTuple):
-    """The folders and files that the pipeline reads and writes."""
-
-    root: Path
-    book: Path
-    ledger: Path
-    toc: Path
-    config: Path
-    constraints: Path
-    results: Path
-    build: Path
-    source: Path  # what Sphinx reads
-    html: Path
-    logs: Path
-
-
-def project_at(root: Path = ROOT) -> Project:
-    """Return the project of a root folder, by default of this repository."""
-    book, build = root / "book", root / "_build"
-    return Project(
-        root=root,
-        book=book,
-        ledger=book / "claims.yml",
-        toc=root / "_toc.yml",
-        config=root / "_config.yml",
-        constraints=root / "constraints.txt",
-        results=root / "results",
-        build=build,
-        source=build / "source",
-        html=build / "html",
-        logs=build / "logs",
-    )
+from lib.paths import Project
 
 
 def shown(path: Path) -> str:
@@ -95,13 +59,18 @@ def lock(path: Path, busy: str | None = None) -> Iterator[None]:
 
     With `busy` a second holder is refused with that sentence; without it, it waits.
     """
+    from filelock import FileLock, Timeout
+
     path.parent.mkdir(parents=True, exist_ok=True)
-    with open(path, "w") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | (fcntl.LOCK_NB if busy else 0))
-        except BlockingIOError:
-            raise BookError(busy) from None
+    held = FileLock(path, timeout=0 if busy else -1)
+    try:
+        held.acquire()
+    except Timeout:
+        raise BookError(busy) from None
+    try:
         yield
+    finally:
+        held.release()
 
 
 def require_writable(folder: Path) -> None:

@@ -1,4 +1,4 @@
-"""Run folders: how a finished run gets to its place in one step, and which run is the last."""
+"""Run folders: what a run leaves, how it gets to its place in one step, which run is the last."""
 
 import json
 import os
@@ -8,63 +8,117 @@ import tempfile
 from pathlib import Path
 from typing import NamedTuple
 
-from ci.project import Project, lock, require_writable
+from ci.contents import Page
+from ci.project import lock, require_writable, write
 from lib import journal
 from lib.errors import BookError
+from lib.journal import Table
+from lib.paths import Project
 
 ENTRIES = {"run.json", "notebook.ipynb", "journal.jsonl", "tables"}
+
+
+class Failure(NamedTuple):
+    """Which cell of a page failed (0: before the first), its first line, and the error."""
+
+    cell: int
+    line: str
+    error: str
+    message: str
+
+    def where(self) -> str:
+        return f"cell {self.cell} ({self.line})" if self.cell else "the start of its kernel"
+
+
+class Info(NamedTuple):
+    """What run.json says: everything needed to repeat the run, and how it went."""
+
+    chapter: str
+    page: str
+    profile: str
+    parameters: dict
+    seed: int | None
+    engine: str
+    started: str
+    commit: str
+    dirty: bool
+    versions: dict
+    machine: str
+    seconds: float = 0.0
+    status: str = "running"  # then "ok" or "failed"
+    digest: str = ""  # of everything that the run depended on
+    error: Failure | None = None
 
 
 class Run(NamedTuple):
     """A run folder with what run.json and the journal say."""
 
     folder: Path
-    info: dict
-    journal: list[dict]
+    info: Info
+    journal: list[journal.Entry]
 
     @property
     def ok(self) -> bool:
-        return self.info.get("status") == "ok"
+        return self.info.status == "ok"
 
-    def entries(self, kind: str) -> list[dict]:
-        return [entry for entry in self.journal if entry["kind"] == kind]
+    def entries(self, kind: type) -> list:
+        return [entry for entry in self.journal if isinstance(entry, kind)]
 
     @property
-    def tables(self) -> dict[str, dict]:
-        return {entry["name"]: entry for entry in self.entries("table")}
+    def tables(self) -> dict[str, Table]:
+        return {entry.name: entry for entry in self.entries(Table)}
+
+    @property
+    def judgements(self) -> list[journal.Judgement]:
+        """Return the last judgement of every claim and question."""
+        found = {(entry.id, entry.question): entry for entry in self.entries(journal.Judgement)}
+        return list(found.values())
+
+
+def write_info(folder: Path, info: Info) -> None:
+    """Write run.json, which `read` alone reads."""
+    plain = info._asdict() | {"error": info.error and info.error._asdict()}
+    write(folder / "run.json", json.dumps(plain, indent=1) + "\n")
 
 
 def read(folder: Path) -> Run | None:
     """Return the run of a folder, or None when there is none or it is damaged."""
     try:
-        info = json.loads((folder / "run.json").read_text(encoding="utf-8"))
+        plain = json.loads((folder / "run.json").read_text(encoding="utf-8"))
+        error = plain.pop("error")
+        info = Info(**plain, error=Failure(**error) if error else None)
         return Run(folder, info, journal.read(folder))
-    except (OSError, ValueError):
+    except (OSError, ValueError, TypeError, KeyError, BookError):
         return None
 
 
-def place(project: Project, chapter: str, profile: str | None = None) -> Path:
-    """Return where a build publishes a chapter, or, without profile, where `run` does."""
-    if profile is None:
-        return project.build / "runs" / chapter
-    return project.build / "executed" / profile / chapter
+def place(project: Project, page: Page, profile: str | None = None) -> Path:
+    """Return where a build publishes a page, or, without profile, where `run` does."""
+    kind = project.build / "runs" if profile is None else project.build / "executed" / profile
+    return kind / page.chapter / page.page
 
 
-def last(project: Project, chapter: str, profile: str | None = None) -> Run | None:
+def published(project: Project, page: Page, profile: str = "book") -> Run | None:
+    """Return the finished run that a build of this profile published, if there is one."""
+    run = read(place(project, page, profile))
+    return run if run and run.ok else None
+
+
+def last(project: Project, page: Page, profile: str | None = None) -> Run | None:
     """Return the newest finished run, by `run` or by `build`, of one profile or of any."""
-    folders = [place(project, chapter), *(project.build / "executed").glob(f"*/{chapter}")]
-    found = [run for folder in folders if (run := read(folder)) and run.ok]
-    found = [run for run in found if profile in (None, run.info["profile"])]
-    return max(found, key=lambda run: run.info["started"], default=None)
+    executed = (project.build / "executed").glob(f"*/{page.place}")
+    found = [run for folder in [place(project, page), *executed] if (run := read(folder))]
+    found = [run for run in found if run.ok and profile in (None, run.info.profile)]
+    return max(found, key=lambda run: run.info.started, default=None)
 
 
-def require_last(project: Project, chapter: str, profile: str) -> Run:
+def require_last(project: Project, page: Page, profile: str) -> Run:
     """Return the last run of a profile, or say how to make one."""
-    run = last(project, chapter, profile)
+    run = last(project, page, profile)
     if run is None:
         raise BookError(
-            f"{chapter} has no finished run of profile {profile} yet; "
-            f"`regretbook run {chapter} --profile {profile}` makes one"
+            f"{page.name} has no finished run of profile {profile} yet; "
+            f"`regretbook run {page.name} --profile {profile}` makes one"
         )
     return run
 

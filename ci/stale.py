@@ -1,59 +1,70 @@
-"""When is an executed chapter out of date? When anything that its numbers depend on has changed."""
+"""When is an executed page out of date? When anything that its numbers depend on has changed."""
 
+import functools
 import hashlib
 import json
+import re
+from importlib import metadata
 
-from ci.chapters import Chapter
-from ci.project import Project, load_yaml
+from ci.contents import Page, Pages
 from ci.runs import Run
-from lib import provenance
+from lib import journal, provenance
 from lib.errors import BookError
+from lib.paths import Project
 
 
-def own(project: Project, chapter: Chapter, parameters: dict) -> dict:
-    """Return what a chapter depends on before it has said what it reads."""
-    ledger = load_yaml(project.ledger, [])
+def own(project: Project, page: Page, parameters: dict) -> dict:
+    """Return what a page depends on before it has said what it reads."""
     return {
-        "code": chapter.digest,
+        "code": page.digest,
         "parameters": parameters,
         "lib": provenance.lib_digest(),
-        "constraints": _sha256(project.constraints),
-        "claims": [claim for claim in ledger if claim["chapter"] == chapter.name],
+        "installed": installed(project),
+        "claims": _sha256(project.claims / f"{page.chapter}.yml"),
     }
 
 
-def inputs(project: Project, chapter: str, journal: list[dict]) -> dict:
-    """Return the digests of the data and of the pages that a run noted, and of recorded results.
+def installed(project: Project) -> dict[str, str | None]:
+    """Return the versions of all pinned packages as they are installed, which pins cannot know."""
+    text = project.constraints.read_text(encoding="utf-8") if project.constraints.exists() else ""
+    pinned = {name: _version(name) for name in re.findall(r"^([\w.-]+)==", text, flags=re.M)}
+    return pinned | provenance.versions()
+
+
+@functools.cache
+def _version(name: str) -> str | None:
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def inputs(project: Project, page: Page, entries: list[journal.Entry]) -> dict:
+    """Return the digests of the data and pages that a run noted, and of recorded results.
 
     Recorded results matter only to a run that showed them, or that lacked the data for its own.
     """
     noted = {
-        kind: {entry["name"]: entry["digest"] for entry in journal if entry["kind"] == kind}
-        for kind in ("data", "chapter")
+        kind.__name__.lower(): {e.name: e.digest for e in entries if isinstance(e, kind)}
+        for kind in (journal.Data, journal.Loaded)
     }
-    borrowed = any(entry["kind"] == "table" and entry["source"] == "recorded" for entry in journal)
+    borrowed = any(isinstance(e, journal.Table) and e.source == "recorded" for e in entries)
     if borrowed or None in noted["data"].values():
-        files = sorted((project.results / chapter).glob("*.csv"))
-        noted["recorded"] = {path.name: _sha256(path) for path in files}
+        files = sorted((project.results / page.chapter).rglob("*.csv"))
+        noted["recorded"] = {str(path.relative_to(project.results)): _sha256(path) for path in files}
     return noted
 
 
-def is_fresh(
-    project: Project,
-    chapter: Chapter,
-    parameters: dict,
-    run: Run | None,
-    chapters: dict[str, Chapter],
-) -> bool:
-    """Say whether a run is what executing the chapter now would give."""
+def is_fresh(project: Project, page: Page, parameters: dict, run: Run | None, pages: Pages) -> bool:
+    """Say whether a run is what executing the page now would give."""
     if run is None or not run.ok or not (run.folder / "notebook.ipynb").exists():
         return False
-    current = inputs(project, chapter.name, run.journal)
+    digests = {page.chapter: page.digest for page in reversed(pages.values())}
+    digests |= {name: page.digest for name, page in pages.items()}
+    current = inputs(project, page, run.journal)
     current["data"] = {name: data_digest(name) for name in current["data"]}
-    current["chapter"] = {
-        name: chapters[name].digest if name in chapters else None for name in current["chapter"]
-    }
-    return digest(own(project, chapter, parameters) | current) == run.info["digest"]
+    current["loaded"] = {name: digests.get(name) for name in current["loaded"]}
+    return digest(own(project, page, parameters) | current) == run.info.digest
 
 
 def digest(parts: dict) -> str:

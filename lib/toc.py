@@ -26,8 +26,8 @@ class Entry(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Return what a reader types: the chapter and, beyond its first page, the page."""
-        return self.chapter if self.page == INDEX else f"{self.chapter}/{self.page}"
+        """Return what a reader types: `dueling`, or `dueling/theory` in a folder of pages."""
+        return self.chapter if self.file.count("/") == 1 else f"{self.chapter}/{self.page}"
 
 
 def entry_of(file: str) -> Entry | None:
@@ -93,8 +93,9 @@ def chapters(where: Project | None = None) -> list[str]:
 
 
 def find(name: str, where: Project | None = None) -> Entry:
-    """Return the page of a name such as `dueling` or `dueling/theory`, or say what is near."""
-    known = {entry.name: entry for entry in entries(where)}
+    """Return the page of a name such as `dueling/theory`; a chapter's name means its index."""
+    found = entries(where)
+    known = {e.chapter: e for e in found if e.page == INDEX} | {e.name: e for e in found}
     if name not in known:
         hint = nearest(name, known) or f"; the pages are {', '.join(known)}"
         raise BookError(f"there is no page {name!r}{hint}")

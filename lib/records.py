@@ -1,0 +1,90 @@
+"""Recorded runs: what the repository keeps of a page's run, with where every number came from.
+
+`results/<chapter>/<profile>/` holds the tables of a chapter and, for each of its pages, one file
+`<page>.json`: a `Record`, which `write` alone writes and `read` alone reads.
+"""
+
+import json
+from pathlib import Path
+from typing import NamedTuple
+
+from lib.errors import BookError
+from lib.files import write_atomically
+from lib.journal import Judgement
+from lib.paths import Project
+
+
+class Origin(NamedTuple):
+    """The run that numbers came from: everything needed to repeat it."""
+
+    date: str
+    profile: str
+    parameters: dict
+    seed: int | None
+    commit: str
+    dirty: bool
+    versions: dict
+    machine: str
+    data: dict  # dataset: digest
+
+
+class Recorded(NamedTuple):
+    """A recorded table and its origin; `seconds` is what computing it took."""
+
+    sha256: str
+    caption: str
+    origin: Origin
+    seconds: float | None = None
+
+
+class Record(NamedTuple):
+    """What is recorded of a page in one profile."""
+
+    chapter: str
+    page: str
+    tables: dict[str, Recorded]
+    judgements: list[Judgement]
+    origin: Origin  # of the judgements
+
+
+def folder(project: Project, chapter: str, profile: str) -> Path:
+    return project.results / chapter / profile
+
+
+def write(project: Project, profile: str, record: Record) -> Path:
+    """Write a record beside its tables."""
+    plain = {
+        "chapter": record.chapter,
+        "page": record.page,
+        "origin": record.origin._asdict(),
+        "tables": {
+            name: table._asdict() | {"origin": table.origin._asdict()}
+            for name, table in sorted(record.tables.items())
+        },
+        "judgements": [judgement._asdict() for judgement in record.judgements],
+    }
+    path = folder(project, record.chapter, profile) / f"{record.page}.json"
+    write_atomically(path, (json.dumps(plain, indent=1, sort_keys=True) + "\n").encode())
+    return path
+
+
+def read(path: Path) -> Record:
+    """Return a record, or say that it is damaged."""
+    try:
+        plain = json.loads(path.read_text(encoding="utf-8"))
+        tables = {
+            name: Recorded(**(table | {"origin": Origin(**table["origin"])}))
+            for name, table in plain["tables"].items()
+        }
+        judgements = [Judgement(**each) for each in plain["judgements"]]
+        origin = Origin(**plain["origin"])
+        return Record(plain["chapter"], plain["page"], tables, judgements, origin)
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        where = "/".join(path.parts[-4:])
+        raise BookError(f"the record {where} is damaged ({error}); restore it with git") from None
+
+
+def every(project: Project, chapter: str | None = None) -> dict[Path, Record]:
+    """Return all records of a project, or those of one chapter, by the path of their file."""
+    paths = sorted(project.results.glob(f"{chapter or '*'}/*/*.json"))
+    return {path: read(path) for path in paths}
