@@ -73,9 +73,7 @@ def _digest(parts: list[bytes]) -> str:
     return digest.hexdigest()
 
 
-def page_files(
-    project: Project, page: Page, run: Run | None, generated: dict
-) -> dict[str, bytes]:
+def page_files(project: Project, page: Page, run: Run | None, generated: dict) -> dict[str, bytes]:
     """Return the files of a page: itself with outputs and footers, and its downloads."""
     import nbformat
 
@@ -158,7 +156,9 @@ def makers(project: Project, found: Found) -> dict:
         return datasets.cards()
 
     def figure(chapter, name):
-        return parts.figure_part([run for page, run in found.values() if page.chapter == chapter], name)
+        return parts.figure_part(
+            [run for page, run in found.values() if page.chapter == chapter], name
+        )
 
     return {
         "scoreboard": (lambda: scoreboard.page(board(), pages), ()),

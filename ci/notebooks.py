@@ -11,7 +11,8 @@ from urllib.parse import urlsplit
 
 import nbformat
 
-from lib.paths import BUILD
+from ci import contents, runs
+from lib.paths import project
 
 POST_BUILD = "#!/bin/sh\nset -e\npip install --quiet -c constraints.txt -e .\n"
 
@@ -28,12 +29,12 @@ def colab_cell(url: str) -> str:
         """)
 
 
-def collect(runs: Path, out: Path, url: str) -> list[str]:
-    """Write every executed notebook of `runs` below `out`, with links and what Binder needs."""
-    names = sorted(path.parent.name for path in runs.glob("*/notebook.ipynb"))
+def collect(folders: dict[str, Path], out: Path, url: str) -> list[str]:
+    """Write the executed notebook of every run folder below `out`, with what Binder needs."""
+    names = list(folders)
     (out / "notebooks").mkdir(parents=True, exist_ok=True)
-    for name in names:
-        notebook = nbformat.read(runs / name / "notebook.ipynb", as_version=4)
+    for name, folder in folders.items():
+        notebook = nbformat.read(folder / "notebook.ipynb", as_version=4)
         cell = nbformat.v4.new_code_cell(colab_cell(url), id="colab", metadata={"tags": ["colab"]})
         notebook.cells.insert(0, cell)
         nbformat.write(notebook, out / "notebooks" / f"{name}.ipynb")
@@ -55,8 +56,16 @@ def index(names: list[str], url: str) -> str:
         f"| {name} | [Colab]({colab}/{name}.ipynb) | [Binder]({binder}/{name}.ipynb) |"
         for name in names
     ]
-    head = ["# Executed notebooks", "", "| chapter | | |", "|---|---|---|"]
+    head = ["# Executed notebooks", "", "| page | | |", "|---|---|---|"]
     return "\n".join([*head, *rows]) + "\n"
+
+
+def published(profile: str) -> dict[str, Path]:
+    """Return the folders of the finished runs of a profile by the name of their notebook."""
+    where = project()
+    pages = contents.discover(where).values()
+    found = ((page, runs.published(where, page, profile)) for page in pages)
+    return {page.name.replace("/", "-"): run.folder for page, run in found if run}
 
 
 def main() -> int:
@@ -65,7 +74,7 @@ def main() -> int:
     parser.add_argument("--url", required=True, help="address of the repository")
     parser.add_argument("--profile", default="book")
     options = parser.parse_args()
-    names = collect(BUILD / "executed" / options.profile, options.out, options.url)
+    names = collect(published(options.profile), options.out, options.url)
     if not names:
         print(f"no executed notebooks of the profile {options.profile}", file=sys.stderr)
         return 1

@@ -200,7 +200,9 @@ def check_profiles(project: Project, pages: Iterable) -> None:
         for chapter, values in (entries or {}).items():
             if chapter not in declared:
                 near = nearest(chapter, declared)
-                raise BookError(f"profile {profile} in profiles.yml has no chapter {chapter!r}{near}")
+                raise BookError(
+                    f"profile {profile} in profiles.yml has no chapter {chapter!r}{near}"
+                )
             for name in values or {}:
                 if name not in declared[chapter]:
                     near = nearest(name, declared[chapter])

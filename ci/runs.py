@@ -158,3 +158,13 @@ def publish(project: Project, work: Path, target: Path) -> None:
             os.rename(target, old)
         os.rename(work, target)
     shutil.rmtree(old, ignore_errors=True)
+
+
+def below(folder: Path, pages: dict[str, Page]) -> list[tuple[Page, Run]]:
+    """Return the finished runs of a folder: itself one, or with one below it for each page."""
+    found = [run for path in (folder, *sorted(folder.glob("*"))) if (run := read(path)) and run.ok]
+    by_place = {(page.chapter, page.page): page for page in pages.values()}
+    places = [(by_place.get((run.info.chapter, run.info.page)), run) for run in found]
+    if not places or any(page is None for page, _ in places):
+        raise BookError(f"{folder} is not the folder of a finished run of a page of this book")
+    return places

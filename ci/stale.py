@@ -51,7 +51,9 @@ def inputs(project: Project, page: Page, entries: list[journal.Entry]) -> dict:
     borrowed = any(isinstance(e, journal.Table) and e.source == "recorded" for e in entries)
     if borrowed or None in noted["data"].values():
         files = sorted((project.results / page.chapter).rglob("*.csv"))
-        noted["recorded"] = {str(path.relative_to(project.results)): _sha256(path) for path in files}
+        noted["recorded"] = {
+            str(path.relative_to(project.results)): _sha256(path) for path in files
+        }
     return noted
 
 

@@ -108,4 +108,6 @@ def _entry(line: str) -> Entry:
         values = json.loads(line)
         return KINDS[values.pop("kind")](**values)
     except (ValueError, KeyError, TypeError, AttributeError):
-        raise BookError(f"the journal of a run has a line that nothing wrote: {line[:80]}") from None
+        raise BookError(
+            f"the journal of a run has a line that nothing wrote: {line[:80]}"
+        ) from None

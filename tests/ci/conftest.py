@@ -1,14 +1,16 @@
-"""A small project of two chapters, and runs of it that need no kernel."""
+"""A small project, a chapter of one page and one of two, and runs that need no kernel."""
 
-import json
+import hashlib
 from dataclasses import dataclass
 from typing import ClassVar
 
 import nbformat
 import pytest
 
-from ci import chapters, execute, parameters, runs, stale
-from ci.project import Project, project_at
+from ci import contents, execute, parameters, runs
+from lib import journal
+from lib.journal import Data, Judgement, Table
+from lib.paths import Project, project_at
 
 HEAD = """---
 jupytext:
@@ -53,16 +55,33 @@ seed = 1  # root of every random number, in [0, inf)
 ```{code-cell} ipython3
 print("other")
 ```
+
+<!-- generated: verdicts clustering-of-bandits -->
+"""
+THEORY = """# Clusters in theory
+
+```{code-cell} ipython3
+:tags: [parameters]
+
+seed = 1  # root of every random number, in [0, inf)
+pairs = 3  # pairs of users, in [1, 10]
+```
+
+```{code-cell} ipython3
+print("theory", pairs)
+```
 """
 TOC = """format: jb-book
 root: index
 chapters:
   - file: foundations/linear-bandits
-  - file: foundations/clustering-of-bandits
+  - file: foundations/clustering-of-bandits/index
+    sections:
+      - file: foundations/clustering-of-bandits/theory
   - file: scoreboard
 """
-LEDGER = """- id: lin-one
-  chapter: linear-bandits
+LINEAR_CLAIMS = """- id: lin-one
+  nature: theorem
   kind: number
   headline: true
   statement: The share is at most $1/20$.
@@ -70,17 +89,23 @@ LEDGER = """- id: lin-one
   source: Theorem 1
   rule: {measure: the share, reproduced: "high <= printed"}
 - id: lin-two
-  chapter: linear-bandits
+  nature: experiment
   kind: ordering
   statement: It is smaller than the other.
   check: compare the means
   source: Figure 1
-- id: clu-one
-  chapter: clustering-of-bandits
+  printed: {T: 20_000}
+  questions:
+    advantage: {measure: the difference, reproduced: "high < 0"}
+"""
+CLUSTER_CLAIMS = """- id: clu-one
+  nature: experiment
   kind: ordering
   statement: Clusters help.
   source: Figure 2
-  rule: {measure: the ratio, reproduced: "high < 1"}
+  printed: {missing: [T]}
+  questions:
+    advantage: {measure: the ratio, reproduced: "high < 1"}
 """
 FILES = {
     "_toc.yml": TOC,
@@ -91,27 +116,41 @@ FILES = {
     "book/index.md": "# Front\n\n<!-- generated: scoreboard-glance -->\n",
     "book/scoreboard.md": "# Scoreboard\n\n<!-- generated: scoreboard -->\n",
     "book/profiles.yml": "smoke:\n  linear-bandits: {T: 10, dims: [2]}\n",
-    "book/claims.yml": LEDGER,
+    "book/claims/linear-bandits.yml": LINEAR_CLAIMS,
+    "book/claims/clustering-of-bandits.yml": CLUSTER_CLAIMS,
     "book/foundations/linear-bandits.md": HEAD + CHAPTER,
-    "book/foundations/clustering-of-bandits.md": HEAD + OTHER,
+    "book/foundations/clustering-of-bandits/index.md": HEAD + OTHER,
+    "book/foundations/clustering-of-bandits/theory.md": HEAD + THEORY,
 }
+PAGES = ["linear-bandits", "clustering-of-bandits/index", "clustering-of-bandits/theory"]
 
 
 @dataclass(frozen=True)
 class Sandbox:
-    """The project with what tests do to it."""
+    """The project with what tests do to it; papermill alone is made up, and only where asked."""
 
     project: Project
+    monkeypatch: pytest.MonkeyPatch
 
-    claim: ClassVar = {
-        "kind": "claim", "id": "lin-one", "verdict": "reproduced", "measured": 0.031, "low": 0.025,
-        "high": 0.04, "unit": "share", "figure": "fig-lin-share", "note": "",
-    }  # fmt: skip
-    table: ClassVar = {
-        "kind": "table", "name": "regret", "file": "tables/regret.csv", "sha256": "ab" * 32,
-        "caption": "Regret after $T$ rounds", "source": "live",
-    }  # fmt: skip
-    data: ClassVar = {"kind": "data", "name": "ml-1m", "digest": "d1", "where": "raw"}
+    claim: ClassVar = Judgement(
+        "lin-one",
+        "statement",
+        "reproduced",
+        measured=0.031,
+        low=0.025,
+        high=0.04,
+        unit="share",
+        figure="fig-lin-share",
+    )
+    content: ClassVar = "t,regret\n1,0.5\n"
+    table: ClassVar = Table(
+        "regret",
+        "tables/regret.csv",
+        hashlib.sha256(content.encode()).hexdigest(),
+        "Regret after $T$ rounds",
+        "live",
+    )
+    data: ClassVar = Data("ml-1m", "d1", "raw")
 
     def edit(self, file: str, old: str, new: str) -> None:
         path = self.project.root / file
@@ -125,51 +164,60 @@ class Sandbox:
         path.write_text(text, encoding="utf-8")
 
     @property
-    def chapters(self) -> dict:
-        return chapters.discover(self.project)
+    def pages(self) -> dict:
+        return contents.discover(self.project)
 
-    def fake_execute(self, journal=(), log=None):
-        """Return `execute` without a kernel: each output says of which cell it is."""
+    def fake_papermill(self, entries=(), page="linear-bandits") -> list[str]:
+        """Let no kernel run: each output says of which cell it is; one page writes a journal.
 
-        def fake(project, chapter, values, target, profile, engine):
-            if log is not None:
-                log.append(chapter.name)
-            work = runs.prepare(target)
-            notebook = execute.read_page(chapter.text)
+        Return a list that grows with the names of the pages that are executed.
+        """
+        executed = []
+
+        def fake(notebook, changes, root, environment, log, position):
+            executed.append(position.name)
             for number, cell in enumerate(execute.own_code(notebook), 1):
                 text = f"output of cell {number}\n"
                 cell.outputs = [nbformat.v4.new_output("stream", name="stdout", text=text)]
-            noted = list(journal) if chapter.name == "linear-bandits" else []
-            (work / "journal.jsonl").write_text("".join(json.dumps(e) + "\n" for e in noted))
-            (work / "tables").mkdir()
-            (work / "tables" / "regret.csv").write_text("t,regret\n1,0.5\n")
-            parts = stale.own(project, chapter, values) | stale.inputs(project, chapter.name, noted)
-            info = {
-                "chapter": chapter.name, "profile": profile, "parameters": values,
-                "seed": 1, "started": "2026-02-03T04:05:06+00:00", "seconds": 1.5, "status": "ok",
-                "commit": "0123456789abcdef", "dirty": False, "versions": {"numpy": "2.0"},
-                "machine": "Linux x86_64, 2 cores", "digest": stale.digest(parts),
-            }  # fmt: skip
-            (work / "run.json").write_text(json.dumps(info))
-            (work / "notebook.ipynb").write_text(nbformat.writes(notebook))
-            runs.publish(project, work, target)
-            return runs.read(target), None
+            self.monkeypatch.setenv("REGRETBOOK_RUN", environment["REGRETBOOK_RUN"])
+            for entry in entries if position.name == page else ():
+                journal.note(entry)
+                if isinstance(entry, Table):
+                    path = journal.folder() / entry.file
+                    path.parent.mkdir(exist_ok=True)
+                    path.write_text(self.content)
+            self.monkeypatch.delenv("REGRETBOOK_RUN")
+            return notebook
 
-        return fake
+        self.monkeypatch.setattr(execute, "_papermill", fake)
+        return executed
 
-    def run(self, name="linear-bandits", journal=(), profile="book") -> runs.Run:
-        """Publish a made-up run of a chapter where `build` would."""
-        chapter = self.chapters[name]
-        values = parameters.resolve(self.project, chapter, profile)
-        target = runs.place(self.project, name, profile)
-        return self.fake_execute(journal)(
-            self.project, chapter, values, target, profile, "threads"
-        )[0]
+    def run(self, name="linear-bandits", entries=(), profile="book") -> runs.Run:
+        """Publish a run without kernel of a page where `build` would."""
+        page = self.pages[name]
+        self.fake_papermill(entries, name)
+        values = parameters.resolve(self.project, page, profile)
+        target = runs.place(self.project, page, profile)
+        run, _ = execute.execute(self.project, execute.Request(page, values, target, profile))
+        return self.rewrite(
+            run,
+            started="2026-02-03T04:05:06+00:00",
+            seconds=1.5,
+            commit="0123456789abcdef",
+            versions={"numpy": "2.0"},
+            machine="Linux x86_64, 2 cores",
+        )
+
+    def rewrite(self, run: runs.Run, **changes) -> runs.Run:
+        """Change what run.json says."""
+        runs.write_info(run.folder, run.info._replace(**changes))
+        return runs.read(run.folder)
 
 
 @pytest.fixture
-def sandbox(tmp_path) -> Sandbox:
-    box = Sandbox(project_at(tmp_path / "project"))
+def sandbox(tmp_path, monkeypatch) -> Sandbox:
+    box = Sandbox(project_at(tmp_path / "project"), monkeypatch)
     for file, text in FILES.items():
         box.add(file, text)
+    monkeypatch.setenv("REGRETBOOK_ROOT", str(box.project.root))
     return box

@@ -5,20 +5,21 @@ import json
 import nbformat
 import pytest
 
-from ci import assemble, chapters
+from ci import assemble
+from ci.runs import Failure
+from ci.site import site_of
 from lib.errors import BookError
 
 PAGE = "foundations/linear-bandits"
 
 
 def stage(sandbox, found):
-    known = sandbox.chapters
-    both = {name: (chapter, found.get(name)) for name, chapter in known.items()}
-    return assemble.stage(sandbox.project, chapters.toc_pages(sandbox.project), both)
+    every = {name: (page, found.get(name)) for name, page in sandbox.pages.items()}
+    return assemble.stage(sandbox.project, site_of(sandbox.project, "book"), every)
 
 
 def read(sandbox, file):
-    return (sandbox.project.source / file).read_text(encoding="utf-8")
+    return (site_of(sandbox.project, "book").source / file).read_text(encoding="utf-8")
 
 
 def notebook(sandbox):
@@ -57,7 +58,7 @@ def test_values_of_the_run_stand_below_the_parameters_cell(sandbox):
 
 
 def test_footers_say_how_to_rerun_cite_and_download(sandbox):
-    run = sandbox.run(journal=[sandbox.data, sandbox.table], profile="smoke")
+    run = sandbox.run(entries=[sandbox.data, sandbox.table], profile="smoke")
     stage(sandbox, {"linear-bandits": run})
     footer = notebook(sandbox).cells[-1].source
     for text in (
@@ -72,7 +73,7 @@ def test_footers_say_how_to_rerun_cite_and_download(sandbox):
         r"Regret after \(T\) rounds",
     ):
         assert text in footer
-    folder = "_static/downloads/linear-bandits"
+    folder = "_static/downloads/linear-bandits/index"
     for file in ("linear-bandits.ipynb", "linear-bandits.md", "regret.csv"):
         assert f'href="../{folder}/{file}"' in footer
         assert read(sandbox, f"{folder}/{file}")
@@ -83,13 +84,13 @@ def test_footers_say_how_to_rerun_cite_and_download(sandbox):
 
 
 def test_a_failed_chapter_shows_its_error_and_no_output(sandbox):
-    run = sandbox.run(journal=[sandbox.claim])
-    error = {"cell": 2, "line": "doubled = 2 * T", "error": "NameError", "message": "no T"}
-    run = run._replace(info=run.info | {"status": "failed", "error": error})
+    run = sandbox.run(entries=[sandbox.claim])
+    error = Failure(2, "doubled = 2 * T", "NameError", "no T")
+    run = run._replace(info=run.info._replace(status="failed", error=error))
     stage(sandbox, {"linear-bandits": run})
     text = read(sandbox, f"{PAGE}.ipynb")
     first = notebook(sandbox).cells[0].source
-    assert first.startswith("# Linear bandits\n\n``````{admonition} This chapter failed")
+    assert first.startswith("# Linear bandits\n\n``````{admonition} This page failed")
     assert "NameError: no T" in first
     assert "output of cell" not in text
     assert "@incollection" not in text
@@ -97,7 +98,7 @@ def test_a_failed_chapter_shows_its_error_and_no_output(sandbox):
 
 
 def test_scoreboard_counts_links_figures_and_typesets(sandbox):
-    stage(sandbox, {"linear-bandits": sandbox.run(journal=[sandbox.claim])})
+    stage(sandbox, {"linear-bandits": sandbox.run(entries=[sandbox.claim])})
     page = read(sandbox, "scoreboard.md")
     assert (
         "| {doc}`Linear bandits </foundations/linear-bandits>` | 2 | 1 | 0 | 0 | 0 | 0 | 1 |"
@@ -138,7 +139,7 @@ def test_parts_for_parameters_citations_and_figures(sandbox):
     stage(sandbox, {"linear-bandits": run})
     page = read(sandbox, "index.md")
     assert '| `rule` | `\'ucb\'` | `{"ucb", "ts"}` | which rule |' in page
-    assert page.count("@incollection") == 2
+    assert page.count("@incollection") == 3
     assert markup in page
     assert "The figure appears here when its chapter has been executed." in page
 
@@ -147,7 +148,11 @@ def test_staging_touches_only_what_changed_and_removes_what_left(sandbox):
     sandbox.add("book/_static/book.css", "a {}")
     found = {"linear-bandits": sandbox.run()}
     before = stage(sandbox, found)
-    times = {p: p.stat().st_mtime_ns for p in sandbox.project.source.rglob("*") if p.is_file()}
+    times = {
+        p: p.stat().st_mtime_ns
+        for p in site_of(sandbox.project, "book").source.rglob("*")
+        if p.is_file()
+    }
     assert stage(sandbox, found) == before
     assert times == {path: path.stat().st_mtime_ns for path in times}
 
@@ -159,14 +164,13 @@ def test_staging_touches_only_what_changed_and_removes_what_left(sandbox):
     assert stage(sandbox, found).structure != before.structure
 
     sandbox.edit("_toc.yml", "  - file: foundations/linear-bandits\n", "")
-    both = {"clustering-of-bandits": (sandbox.chapters["clustering-of-bandits"], None)}
-    assemble.stage(sandbox.project, chapters.toc_pages(sandbox.project), both)
-    names = {p.name for p in sandbox.project.source.rglob("*") if p.is_file()}
-    assert names == {"index.md", "scoreboard.md", "clustering-of-bandits.ipynb", "book.css"}
+    stage(sandbox, {})
+    names = {p.name for p in site_of(sandbox.project, "book").source.rglob("*") if p.is_file()}
+    assert names == {"index.md", "scoreboard.md", "index.ipynb", "theory.ipynb", "book.css"}
 
 
 def test_staged_notebooks_do_not_depend_on_the_moment(sandbox):
-    run = sandbox.run(journal=[sandbox.table])
+    run = sandbox.run(entries=[sandbox.table])
     stage(sandbox, {"linear-bandits": run})
     ids = [cell["id"] for cell in json.loads(read(sandbox, f"{PAGE}.ipynb"))["cells"]]
     assert len(set(ids)) == len(ids)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ci import build, cli, execute, runs
+from ci import cli, execute, runs
 
 RUN = ["run", "linear-bandits"]
 REFUSED = {
@@ -22,7 +22,15 @@ REFUSED = {
     "unknown profile": [*RUN, "--profile", "tiny"],
     "unknown profile of a build": ["build", "--profile", "tiny"],
     "unknown chapter of a build": ["build", "clustering"],
-    "unknown engine": [*RUN, "--engine", "dask"],
+    "unknown engine": [*RUN, "--engine", "slurm"],
+    "unreachable scheduler": [*RUN, "--engine", "dask://127.0.0.1:9"],
+    "no jobs": ["build", "--jobs", "0"],
+    "jobs that are no number": ["build", "--jobs", "two"],
+    "a page named twice": ["run", "linear-bandits", "linear-bandits"],
+    "a parameter of another page": ["run", "clustering-of-bandits/index", "-p", "pairs=2"],
+    "no trials to verify": ["verify", "--trials", "-1"],
+    "nothing recorded": ["verify", "linear-bandits"],
+    "claims of no run": ["claims", "--run", "BOOK"],
     "unwritable folder": [*RUN, "--out", "FILE/below"],
     "a file as folder": [*RUN, "--out", "FILE"],
     "a folder with other things": [*RUN, "--out", "BOOK"],
@@ -44,23 +52,22 @@ def test_bad_calls_are_refused_in_one_line_before_anything_runs(
         raise AssertionError("something was executed")
 
     monkeypatch.setattr(execute, "_papermill", never)
-    monkeypatch.setattr(build, "execute", never)
     file = sandbox.project.toc
     paths = {"FILE/below": file / "below", "FILE": file, "BOOK": sandbox.project.book}
     words = [str(paths.get(word, word)) for word in words]
-    assert cli.main(["--root", str(sandbox.project.root), *words]) == 2
+    assert cli.main(words) == 2
     out, err = capsys.readouterr()
     assert out == ""
     assert err.startswith("regretbook: ")
     assert len(err.splitlines()) == 1
-    assert not runs.place(sandbox.project, "linear-bandits").exists()
+    assert not (sandbox.project.build / "runs").exists()
 
 
 def test_a_missing_page_is_refused_before_anything_runs(sandbox, capsys, monkeypatch):
-    monkeypatch.setattr(build, "execute", None)
-    sandbox.edit("_toc.yml", "foundations/clustering-of-bandits", "foundations/later")
-    assert cli.main(["--root", str(sandbox.project.root), "build"]) == 2
-    assert "_toc.yml lists foundations/later" in capsys.readouterr().err
+    monkeypatch.setattr(execute, "_papermill", None)
+    sandbox.edit("_toc.yml", "clustering-of-bandits/theory", "clustering-of-bandits/later")
+    assert cli.main(["build"]) == 2
+    assert "_toc.yml lists foundations/clustering-of-bandits/later" in capsys.readouterr().err
 
 
 def test_an_earlier_run_may_be_replaced_and_other_files_not(sandbox, capsys):
@@ -70,13 +77,13 @@ def test_an_earlier_run_may_be_replaced_and_other_files_not(sandbox, capsys):
     work = runs.prepare(target)
     assert work.parent == target.parent
     (target / "notes.txt").write_text("mine")
-    assert cli.main(["--root", str(sandbox.project.root), *RUN, "--out", str(target)]) == 2
+    assert cli.main([*RUN, "--out", str(target)]) == 2
     assert "notes.txt" in capsys.readouterr().err
     assert (target / "notes.txt").read_text() == "mine"
 
 
 def test_a_full_disk_is_one_sentence_and_the_last_run_stays(sandbox, capsys, monkeypatch):
-    target = runs.place(sandbox.project, "linear-bandits")
+    target = runs.place(sandbox.project, sandbox.pages["linear-bandits"])
     target.parent.mkdir(parents=True)
     sandbox.run().folder.rename(target)
 
@@ -85,19 +92,18 @@ def test_a_full_disk_is_one_sentence_and_the_last_run_stays(sandbox, capsys, mon
 
     monkeypatch.setattr(execute, "_papermill", lambda page, *_: page)
     monkeypatch.setattr("os.fsync", full)
-    assert cli.main(["--root", str(sandbox.project.root), *RUN]) == 1
+    assert cli.main(RUN) == 1
     err = capsys.readouterr().err
     assert "disk is full" in err
     assert len(err.splitlines()) == 1
-    assert [path.name for path in target.parent.iterdir()] == ["linear-bandits"]
+    assert [path.name for path in target.parent.iterdir()] == ["index"]
     assert (target / "notebook.ipynb").exists()
 
 
 def test_list_shows_parameters_and_runs(sandbox, capsys):
-    sandbox.run(journal=[sandbox.table])
-    root = ["--root", str(sandbox.project.root)]
-    assert cli.main([*root, "record", "linear-bandits"]) == 0
-    assert cli.main([*root, "list"]) == 0
+    sandbox.run(entries=[sandbox.table])
+    assert cli.main(["record", "linear-bandits"]) == 0
+    assert cli.main(["list"]) == 0
     out = capsys.readouterr().out
     assert "T = 20000       rounds per trial, in [1, 10_000_000]" in out
     assert "last run: 2026-02-03 04:05 UTC, profile book, 2 s, commit 0123456789ab" in out
@@ -111,7 +117,7 @@ def test_list_imports_nothing_heavy(sandbox):
         "print(sorted({'numpy', 'jupytext', 'papermill', 'nbformat'} & set(sys.modules)))"
     )
     done = subprocess.run(
-        [sys.executable, "-c", script, "--root", str(sandbox.project.root), "list"],
+        [sys.executable, "-c", script, "list"],
         capture_output=True,
         text=True,
         cwd=Path(cli.__file__).parent.parent,
@@ -120,11 +126,10 @@ def test_list_imports_nothing_heavy(sandbox):
 
 
 def test_claims_and_cite_print(sandbox, capsys):
-    root = ["--root", str(sandbox.project.root)]
-    sandbox.run(journal=[sandbox.claim, sandbox.data, sandbox.table])
-    assert cli.main([*root, "claims", "--format", "json"]) == 0
+    sandbox.run(entries=[sandbox.claim, sandbox.data, sandbox.table])
+    assert cli.main(["claims", "--format", "json"]) == 0
     assert len(json.loads(capsys.readouterr().out)) == 3
-    assert cli.main([*root, "cite", "linear-bandits"]) == 0
+    assert cli.main(["cite", "linear-bandits"]) == 0
     assert capsys.readouterr().out.startswith("@incollection{regretbook-linear-bandits,")
 
 

@@ -11,19 +11,21 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from ci import build, cli, runs
+from ci import build, cli, execute, runs
 
 PAGE = "book/foundations/linear-bandits.md"
-OTHER = "book/foundations/clustering-of-bandits.md"
+OTHER = "book/foundations/clustering-of-bandits/index.md"
+NAME = "clustering-of-bandits/index"
+JUDGED = "journal.note(journal.Judgement('lin-one', 'statement', 'reproduced'))"
 
 
 def regretbook(sandbox, *words):
-    return cli.main(["--root", str(sandbox.project.root), *words])
+    return cli.main(list(words))
 
 
 def start(sandbox, *words):
     """Start the command as a process of its own."""
-    command = [sys.executable, "-m", "ci", "--root", str(sandbox.project.root), *words]
+    command = [sys.executable, "-m", "ci", *words]
     code = Path(cli.__file__).parent.parent
     environment = {**os.environ, "PYTHONPATH": str(code)}
     return subprocess.Popen(
@@ -45,7 +47,7 @@ def test_a_run_injects_parameters_and_leaves_a_clean_notebook(sandbox, capsys):
         "import os, sys, warnings\n"
         "from lib import journal\n"
         "warnings.warn('noise')\n"
-        "journal.note('claim', id='lin-one', verdict='reproduced')\n"
+        f"{JUDGED}\n"
         "print(doubled, os.path.exists('_toc.yml'), os.environ['OMP_NUM_THREADS'])\n"
         "print(sys.executable)",
     )
@@ -53,7 +55,7 @@ def test_a_run_injects_parameters_and_leaves_a_clean_notebook(sandbox, capsys):
     out, err = capsys.readouterr()
     assert "verdicts: 1 reproduced" in out
     assert "linear-bandits, cell 3 wrote to stderr" in err
-    folder = runs.place(sandbox.project, "linear-bandits")
+    folder = runs.place(sandbox.project, sandbox.pages["linear-bandits"])
     assert str(folder / "notebook.ipynb") in out
     text = (folder / "notebook.ipynb").read_text()
     notebook = nbformat.reads(text, as_version=4)
@@ -68,16 +70,16 @@ def test_a_run_injects_parameters_and_leaves_a_clean_notebook(sandbox, capsys):
     assert info["status"] == "ok"
     assert info["parameters"]["T"] == 1000
     assert info["profile"] == "book"
-    assert {path.name for path in folder.parent.iterdir()} == {"linear-bandits"}
+    assert {path.name for path in folder.parent.iterdir()} == {"index"}
     assert {path.name for path in folder.iterdir()} == {
         "run.json", "notebook.ipynb", "journal.jsonl",
     }  # fmt: skip
 
 
 def test_a_failing_chapter_is_named_and_the_others_are_finished(sandbox, capsys, monkeypatch):
-    monkeypatch.setattr(build, "_render", lambda project, tree: True)
+    monkeypatch.setattr(build, "_render", lambda project, site, tree: True)
     old = sandbox.run()
-    note = "from lib import journal\njournal.note('claim', id='lin-one', verdict='reproduced')"
+    note = f"from lib import journal\n{JUDGED}"
     sandbox.edit(PAGE, "doubled = 2 * T", f"doubled = 2 * T\n{note}")
     sandbox.edit(PAGE, "print(doubled)", "\nprint(doubled / 0)")
     assert regretbook(sandbox, "build") == 1
@@ -85,24 +87,22 @@ def test_a_failing_chapter_is_named_and_the_others_are_finished(sandbox, capsys,
     assert (
         "linear-bandits failed in cell 3 (print(doubled / 0)): ZeroDivisionError: division" in err
     )
-    log = sandbox.project.logs / "linear-bandits.log"
+    log = sandbox.project.logs / "book" / "linear-bandits.index.log"
     assert str(log) in err
     assert "ZeroDivisionError" in log.read_text()
     assert "\x1b" not in log.read_text()
     assert [path.name for path in old.folder.iterdir()] == ["run.json"]
-    assert runs.read(runs.place(sandbox.project, "clustering-of-bandits", "book")).ok
-    page = (sandbox.project.source / "foundations/linear-bandits.ipynb").read_text()
+    assert runs.published(sandbox.project, sandbox.pages[NAME])
+    page = (sandbox.project.build / "source/foundations/linear-bandits.ipynb").read_text()
     assert "output of cell" not in page
     assert "ZeroDivisionError" in page
-    assert runs.last(sandbox.project, "linear-bandits") is None
+    assert runs.last(sandbox.project, sandbox.pages["linear-bandits"]) is None
 
 
 def test_a_kernel_that_dies_is_a_failed_run(sandbox, capsys):
     sandbox.edit(OTHER, 'print("other")', "import os\nos._exit(7)")
-    assert regretbook(sandbox, "run", "clustering-of-bandits") == 1
-    assert "clustering-of-bandits failed in cell 2 (import os): DeadKernelError" in (
-        capsys.readouterr().err
-    )
+    assert regretbook(sandbox, "run", NAME) == 1
+    assert f"{NAME} failed in cell 2 (import os): DeadKernelError" in (capsys.readouterr().err)
 
 
 @pytest.fixture
@@ -131,21 +131,21 @@ def gone(process, seconds=20):
 
 
 def test_kill_9_leaves_nothing_half_written(waiting):
-    process = start(waiting, "run", "clustering-of-bandits")
+    process = start(waiting, "run", NAME)
     wait_for(waiting.project.root / "kernel")
     process.kill()
     process.communicate()
-    folder = runs.place(waiting.project, "clustering-of-bandits")
+    folder = runs.place(waiting.project, waiting.pages[NAME])
     assert not folder.exists()
     assert len(list(folder.parent.iterdir())) == 1
     assert gone(int((waiting.project.root / "kernel").read_text()))
     waiting.edit(OTHER, "time.sleep(60)", "(run / 'journal.jsonl').unlink()")
-    assert regretbook(waiting, "run", "clustering-of-bandits") == 0
-    assert [path.name for path in folder.parent.iterdir()] == ["clustering-of-bandits"]
+    assert regretbook(waiting, "run", NAME) == 0
+    assert [path.name for path in folder.parent.iterdir()] == ["index"]
 
 
 def test_interrupting_says_what_is_kept(waiting):
-    process = start(waiting, "run", "clustering-of-bandits")
+    process = start(waiting, "run", NAME)
     wait_for(waiting.project.root / "kernel")
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=30)
@@ -153,5 +153,30 @@ def test_interrupting_says_what_is_kept(waiting):
     assert err.splitlines() == [
         "regretbook: interrupted; finished tasks are kept and the next run continues with them"
     ]
-    assert list(runs.place(waiting.project, "x").parent.iterdir()) == []
+    assert list(runs.place(waiting.project, waiting.pages[NAME]).parent.iterdir()) == []
     assert gone(int((waiting.project.root / "kernel").read_text()))
+
+
+def test_interrupting_a_build_of_several_pages_ends_every_kernel(waiting):
+    process = start(waiting, "build", "--jobs", "3")
+    wait_for(waiting.project.root / "kernel")
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert "interrupted; finished tasks are kept" in err
+    assert runs.read(runs.place(waiting.project, waiting.pages[NAME], "book")) is None
+    assert gone(int((waiting.project.root / "kernel").read_text()))
+
+
+def test_a_kernel_works_on_the_project_and_the_share_of_cores_it_was_given(sandbox, capsys):
+    sandbox.edit(
+        OTHER,
+        'print("other")',
+        "import os\nfrom lib import paths, provenance\n"
+        "print(paths.project().root, provenance.cores())",
+    )
+    page = sandbox.pages[NAME]
+    target = sandbox.project.root / "mine"
+    request = execute.Request(page, page.defaults, target, "book", threads=1)
+    assert execute.execute(sandbox.project, request)[1] is None
+    assert f"{sandbox.project.root} 1" in (target / "notebook.ipynb").read_text()

@@ -49,7 +49,7 @@ def test_a_cell_that_is_not_plain_literals_is_refused(line):
 )  # fmt: skip
 def test_accepted_values_get_the_type_of_the_parameter(sandbox, option, value):
     options = parameters.parse_options([option])
-    found = parameters.resolve(sandbox.project, sandbox.chapters["linear-bandits"], "book", options)
+    found = parameters.resolve(sandbox.project, sandbox.pages["linear-bandits"], "book", options)
     name = option.split("=")[0]
     assert found[name] == value
     assert type(found[name]) is type(value)
@@ -84,11 +84,9 @@ REFUSED = {
 @pytest.mark.parametrize("option, sentence", REFUSED.items())
 def test_refused_values(sandbox, option, sentence):
     with pytest.raises(BookError) as refusal:
-        parameters.resolve(
-            sandbox.project,
-            sandbox.chapters["linear-bandits"],
-            options=parameters.parse_options([option]),
-        )
+        options, page = parameters.parse_options([option]), sandbox.pages["linear-bandits"]
+        parameters.check_options(options, [page])
+        parameters.resolve(sandbox.project, page, options=options)
     assert sentence in str(refusal.value)
     assert "\n" not in str(refusal.value)
 
@@ -99,31 +97,31 @@ def test_a_parameter_given_twice_is_refused():
 
 
 def test_profiles_change_values_and_are_checked_alike(sandbox):
-    chapter = sandbox.chapters["linear-bandits"]
-    smoke = parameters.resolve(sandbox.project, chapter, "smoke", {"T": "7"})
+    page = sandbox.pages["linear-bandits"]
+    smoke = parameters.resolve(sandbox.project, page, "smoke", {"T": "7"})
     assert (smoke["T"], smoke["dims"], smoke["scale"]) == (7, [2], 0.5)
-    assert parameters.resolve(sandbox.project, chapter, "thesis") == chapter.defaults
+    assert parameters.resolve(sandbox.project, page, "thesis") == page.defaults
     with pytest.raises(BookError, match="the profiles are smoke, book, thesis"):
-        parameters.resolve(sandbox.project, chapter, "tiny")
+        parameters.resolve(sandbox.project, page, "tiny")
     sandbox.edit("book/profiles.yml", "T: 10", "T: 0")
     with pytest.raises(BookError, match="must be in"):
-        parameters.resolve(sandbox.project, chapter, "smoke")
+        parameters.resolve(sandbox.project, page, "smoke")
     sandbox.edit("book/profiles.yml", "linear-bandits", "linear-bandit")
     with pytest.raises(BookError, match="did you mean linear-bandits"):
-        parameters.check_profiles(sandbox.project, sandbox.chapters)
+        parameters.check_profiles(sandbox.project, sandbox.pages.values())
 
 
 def test_the_rerun_command_gives_the_same_parameters(sandbox):
-    chapter = sandbox.chapters["linear-bandits"]
+    page = sandbox.pages["linear-bandits"]
     values = parameters.resolve(
-        sandbox.project, chapter, "smoke", {"rule": "ts", "dims": "[3, 4]", "fast": "false"}
+        sandbox.project, page, "smoke", {"rule": "ts", "dims": "[3, 4]", "fast": "false"}
     )
-    words = shlex.split(parameters.command(sandbox.project, chapter, "smoke", values))
+    words = shlex.split(parameters.command(sandbox.project, page, "smoke", values))
     assert words[:5] == ["regretbook", "run", "linear-bandits", "--profile", "smoke"]
     options = parameters.parse_options(words[6::2])
     assert set(options) == {"rule", "dims", "fast"}
-    assert parameters.resolve(sandbox.project, chapter, "smoke", options) == values
-    usual = parameters.resolve(sandbox.project, chapter)
-    assert parameters.command(sandbox.project, chapter, "book", usual) == (
+    assert parameters.resolve(sandbox.project, page, "smoke", options) == values
+    usual = parameters.resolve(sandbox.project, page)
+    assert parameters.command(sandbox.project, page, "book", usual) == (
         "regretbook run linear-bandits"
     )

@@ -6,25 +6,28 @@ from ci import build
 
 
 @pytest.fixture
-def builds(sandbox, monkeypatch, capsys):
+def builds(sandbox, capsys):
     """Return a build without kernels that gives its status and what it printed."""
-    monkeypatch.setattr(build, "execute", sandbox.fake_execute())
+    sandbox.fake_papermill()
 
     def go():
-        status = build.build(sandbox.project, "book", [], "threads")
+        status = build.build(sandbox.project, "book", [])
         return status, capsys.readouterr()
 
     return go
 
 
 def test_pages_are_rendered_once_and_warnings_are_errors(sandbox, builds):
-    html = sandbox.project.html
+    html = sandbox.project.build / "html"
     assert builds()[0] == 0
     page = (html / "foundations/linear-bandits.html").read_text()
     assert "output of cell 3" in page
-    assert (html / "_static/downloads/linear-bandits/linear-bandits.ipynb").exists()
+    assert (html / "_static/downloads/linear-bandits/index/linear-bandits.ipynb").exists()
     assert "rb-provenance" in page
     assert 'class="rb-claims"' in (html / "scoreboard.html").read_text()
+    chapter = (html / "foundations/clustering-of-bandits/index.html").read_text()
+    assert 'id="claim-clu-one"' in chapter, "verdicts are assembled into the page that asks"
+    assert "theory.html" in chapter, "the pages of a chapter are nested"
 
     status, said = builds()
     assert status == 0

@@ -1,13 +1,19 @@
-"""A chapter is executed again exactly when something its numbers depend on has changed."""
+"""A page is executed again exactly when something its numbers depend on has changed."""
+
+import shutil
 
 import pytest
 
 from ci import build, parameters, runs, stale
 from ci.project import lock
+from ci.site import site_of
 from lib.errors import BookError
+from lib.journal import Data, Loaded
 
+PAGES = ["linear-bandits", "clustering-of-bandits/index", "clustering-of-bandits/theory"]
 PAGE = "book/foundations/linear-bandits.md"
-ABSENT = {"kind": "data", "name": "ml-25m", "digest": None, "where": "absent"}
+OTHER = "book/foundations/clustering-of-bandits/index.md"
+ABSENT = Data("ml-25m", None, "absent")
 
 
 @pytest.fixture(autouse=True)
@@ -19,18 +25,18 @@ def data(monkeypatch):
 
 
 def fresh(sandbox, profile="book"):
-    chapter = sandbox.chapters["linear-bandits"]
-    values = parameters.resolve(sandbox.project, chapter, profile)
-    run = runs.read(runs.place(sandbox.project, chapter.name, profile))
-    return stale.is_fresh(sandbox.project, chapter, values, run, sandbox.chapters)
+    page = sandbox.pages["linear-bandits"]
+    values = parameters.resolve(sandbox.project, page, profile)
+    run = runs.read(runs.place(sandbox.project, page, profile))
+    return stale.is_fresh(sandbox.project, page, values, run, sandbox.pages)
 
 
 @pytest.fixture
 def executed(sandbox):
     """A project whose chapter read data, lacked other data, and loaded the other chapter."""
-    other = sandbox.chapters["clustering-of-bandits"]
-    loaded = {"kind": "chapter", "name": other.name, "digest": other.digest}
-    sandbox.run(journal=[sandbox.data, loaded])
+    other = sandbox.pages["clustering-of-bandits/index"]
+    loaded = Loaded("clustering-of-bandits", other.digest)
+    sandbox.run(entries=[sandbox.data, loaded])
     assert fresh(sandbox)
     return sandbox
 
@@ -41,7 +47,7 @@ def test_no_run_is_stale(sandbox):
 
 def test_prose_is_not_a_reason(executed):
     executed.edit(PAGE, "More prose.", "Quite other prose, with $y$.")
-    executed.edit("book/foundations/clustering-of-bandits.md", "# Clustering", "# On clustering")
+    executed.edit(OTHER, "# Clustering", "# On clustering")
     assert fresh(executed)
 
 
@@ -60,15 +66,17 @@ def test_lib_is_a_reason(executed, monkeypatch):
     assert not fresh(executed)
 
 
-def test_constraints_are_a_reason(executed):
+def test_installed_versions_are_a_reason_and_pins_alone_are_not(executed, monkeypatch):
     executed.edit("constraints.txt", "2.0", "2.1")
+    assert fresh(executed)
+    monkeypatch.setattr(stale, "_version", lambda name: "3.0")
     assert not fresh(executed)
 
 
 def test_rules_of_the_chapter_are_a_reason_and_those_of_others_are_not(executed):
-    executed.edit("book/claims.yml", '"high < 1"', '"high < 2"')
+    executed.edit("book/claims/clustering-of-bandits.yml", '"high < 1"', '"high < 2"')
     assert fresh(executed)
-    executed.edit("book/claims.yml", '"high <= printed"', '"low <= printed"')
+    executed.edit("book/claims/linear-bandits.yml", '"high <= printed"', '"low <= printed"')
     assert not fresh(executed)
 
 
@@ -79,57 +87,57 @@ def test_data_is_a_reason(executed, data, digest):
 
 
 def test_data_that_arrives_is_a_reason(sandbox, data):
-    sandbox.run(journal=[ABSENT])
+    sandbox.run(entries=[ABSENT])
     assert fresh(sandbox)
     data["ml-25m"] = "now here"
     assert not fresh(sandbox)
 
 
 def test_a_loaded_chapter_is_a_reason(executed):
-    executed.edit("book/foundations/clustering-of-bandits.md", 'print("other")', "print(1)")
+    executed.edit(OTHER, 'print("other")', "print(1)")
     assert not fresh(executed)
 
 
 def test_recorded_results_are_a_reason_for_the_page_that_shows_them(sandbox):
-    sandbox.add("results/linear-bandits/regret.csv", "t\n1\n")
-    sandbox.run(journal=[sandbox.data, sandbox.table])
-    sandbox.add("results/linear-bandits/regret.csv", "t\n2\n")
+    sandbox.add("results/linear-bandits/book/regret.csv", "t\n1\n")
+    sandbox.run(entries=[sandbox.data, sandbox.table])
+    sandbox.add("results/linear-bandits/book/regret.csv", "t\n2\n")
     assert fresh(sandbox)
-    sandbox.run(journal=[sandbox.data, {**sandbox.table, "source": "recorded"}])
-    sandbox.add("results/linear-bandits/regret.csv", "t\n3\n")
+    sandbox.run(entries=[sandbox.data, sandbox.table._replace(source="recorded")])
+    sandbox.add("results/linear-bandits/book/regret.csv", "t\n3\n")
     assert not fresh(sandbox)
 
 
 def test_a_run_without_notebook_or_with_damaged_run_json_is_stale(executed):
-    folder = runs.place(executed.project, "linear-bandits", "book")
+    folder = runs.place(executed.project, executed.pages["linear-bandits"], "book")
     (folder / "run.json").write_text('{"chapter": "linear')
     assert not fresh(executed)
-    executed.run(journal=[executed.data])
+    executed.run(entries=[executed.data])
     (folder / "notebook.ipynb").unlink()
     assert not fresh(executed)
 
 
 @pytest.fixture
 def builds(sandbox, monkeypatch):
-    """Return a build without kernel and Sphinx that tells which chapters it executed."""
-    executed = []
-    monkeypatch.setattr(build, "execute", sandbox.fake_execute([sandbox.data], executed))
-    monkeypatch.setattr(build, "_render", lambda project, tree: True)
+    """Return a build without kernel and Sphinx that tells which pages it executed."""
+    executed = sandbox.fake_papermill([sandbox.data])
+    monkeypatch.setattr(build, "_render", lambda project, site, tree: True)
 
     def go(profile="book", *names):
         executed.clear()
-        assert build.build(sandbox.project, profile, list(names), "threads") == 0
+        assert build.build(sandbox.project, profile, list(names), jobs=1) == 0
         return list(executed)
 
     return go
 
 
-def staged(sandbox):
-    return (sandbox.project.source / "foundations/linear-bandits.ipynb").read_text()
+def staged(sandbox, profile="book"):
+    source = site_of(sandbox.project, profile).source
+    return (source / "foundations/linear-bandits.ipynb").read_text()
 
 
 def test_build_executes_what_is_stale_and_rerenders_prose(sandbox, builds):
-    assert builds() == ["linear-bandits", "clustering-of-bandits"]
+    assert builds() == PAGES
     assert builds() == []
     sandbox.edit(PAGE, "More prose.", "An edit of prose.")
     assert builds() == []
@@ -139,13 +147,36 @@ def test_build_executes_what_is_stale_and_rerenders_prose(sandbox, builds):
     assert builds() == ["linear-bandits"]
 
 
-def test_profiles_do_not_show_each_others_output(sandbox, builds):
+def test_pages_of_a_chapter_are_stale_one_by_one(sandbox, builds):
+    builds()
+    sandbox.edit(OTHER, 'print("other")', 'print("another")')
+    assert builds() == ["clustering-of-bandits/index"]
+
+
+def test_several_pages_at_a_time_give_the_same_book(sandbox, builds):
+    builds()
+    alone = staged(sandbox)
+    for page in sandbox.pages.values():
+        shutil.rmtree(runs.place(sandbox.project, page, "book"))
+    assert build.build(sandbox.project, "book", [], jobs=3) == 0
+    assert staged(sandbox).split("Executed")[0] == alone.split("Executed")[0]
+
+
+def test_the_page_that_took_longest_begins(sandbox, builds):
+    builds()
+    for name, seconds in zip(PAGES, (5.0, 1.0, 9.0), strict=True):
+        run = runs.published(sandbox.project, sandbox.pages[name])
+        sandbox.rewrite(run, seconds=seconds, digest="stale")
+    assert builds() == [PAGES[2], PAGES[0], PAGES[1]]
+
+
+def test_profiles_have_folders_of_their_own(sandbox, builds):
     builds("book")
-    assert builds("smoke", "clustering-of-bandits") == ["clustering-of-bandits"]
-    assert "Not executed in this build" in staged(sandbox)
-    assert "output of cell" not in staged(sandbox)
-    assert builds("book") == []
+    assert builds("smoke", "clustering-of-bandits") == PAGES[1:]
+    assert "Not executed in this build" in staged(sandbox, "smoke")
+    assert "output of cell" not in staged(sandbox, "smoke")
     assert "output of cell 3" in staged(sandbox)
+    assert site_of(sandbox.project, "book").html == sandbox.project.build / "html"
 
 
 def test_a_build_of_one_chapter_keeps_valid_runs_and_hides_stale_ones(sandbox, builds):
@@ -158,10 +189,11 @@ def test_a_build_of_one_chapter_keeps_valid_runs_and_hides_stale_ones(sandbox, b
     assert "print(-doubled)" in staged(sandbox)
 
 
-def test_two_builds_at_once_are_refused(sandbox, builds):
+def test_two_builds_of_one_profile_at_once_are_refused(sandbox, builds):
     with (
-        lock(sandbox.project.build / ".build.lock", "busy"),
+        lock(site_of(sandbox.project, "book").lock, "busy"),
         pytest.raises(BookError, match="another build is running"),
     ):
         builds()
-    assert builds() == ["linear-bandits", "clustering-of-bandits"]
+    with lock(site_of(sandbox.project, "smoke").lock, "busy"):
+        assert builds() == PAGES

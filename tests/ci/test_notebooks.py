@@ -1,33 +1,32 @@
 """The branch for Colab and Binder: every executed notebook, a cell for Colab, files for Binder."""
 
 import os
-import runpy
 
 import nbformat
 import pytest
 
-from lib.paths import ROOT
+from ci import notebooks
 
 URL = "https://example.org/owner/book"
 
 
 @pytest.fixture
-def branch(tmp_path):
-    """Publish two runs, one of which failed and left no notebook."""
-    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("T = 3")])
-    (tmp_path / "runs" / "good").mkdir(parents=True)
-    (tmp_path / "runs" / "failed").mkdir()
-    nbformat.write(notebook, tmp_path / "runs" / "good" / "notebook.ipynb")
-    script = runpy.run_path(str(ROOT / ".github" / "notebooks.py"))
-    assert script["collect"](tmp_path / "runs", tmp_path / "out", URL) == ["good"]
+def branch(sandbox, tmp_path):
+    """Publish two runs, one of which failed."""
+    sandbox.run("clustering-of-bandits/theory")
+    sandbox.rewrite(sandbox.run("linear-bandits"), status="failed")
+    found = notebooks.published("book")
+    assert list(found) == ["clustering-of-bandits-theory"]
+    assert notebooks.collect(found, tmp_path / "out", URL) == list(found)
     return tmp_path / "out"
 
 
 def test_notebook_gets_one_cell_that_acts_on_colab_alone(branch):
-    notebook = nbformat.read(branch / "notebooks" / "good.ipynb", as_version=4)
+    name = "clustering-of-bandits-theory.ipynb"
+    notebook = nbformat.read(branch / "notebooks" / name, as_version=4)
     nbformat.validate(notebook)
-    first, second = notebook.cells
-    assert second.source == "T = 3"
+    first, second, *_ = notebook.cells
+    assert second.source == "# Clusters in theory"
     assert f"{URL}.git" in first.source
     body = first.source.split("\n", 1)[1].strip().splitlines()
     assert body[0].startswith('if "google.colab" in sys.modules:')
@@ -39,6 +38,6 @@ def test_binder_can_install_the_book(branch):
     script = branch / ".binder" / "postBuild"
     assert os.access(script, os.X_OK) and "-c constraints.txt -e ." in script.read_text()
     assert (
-        "owner/book/notebooks?labpath=notebooks/good.ipynb"
+        "owner/book/notebooks?labpath=notebooks/clustering-of-bandits-theory.ipynb"
         in (branch / "notebooks" / "README.md").read_text()
     )
