@@ -2,6 +2,7 @@
 
 PYTHON ?= python3
 PROFILE ?= book
+PAGE ?=
 PORT ?= 8000
 TESTS ?=
 VENV := .venv
@@ -9,7 +10,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup book test lint serve clean distclean
+.PHONY: help setup book test lint verify serve clean distclean
 
 help: ## say what can be made
 	@echo "Targets:"
@@ -30,13 +31,15 @@ $(READY): pyproject.toml constraints.txt
 
 book: $(READY) ## run what is stale and build _build/html/index.html
 	@$(BIN)/regretbook build --profile $(PROFILE)
-	@echo "The book is in _build/html/index.html; 'make serve' shows it"
 
 test: $(READY) ## run the linters and all tests
 	@$(BIN)/python -m pytest -n 2 --dist loadfile $(TESTS)
 
 lint: $(READY) ## run the linters alone
 	@$(BIN)/python -m pytest -q tests/test_lint.py
+
+verify: $(READY) ## recompute the first trial of what is recorded, of PAGE or all, and compare
+	@$(BIN)/regretbook verify $(PAGE)
 
 serve: $(READY) ## show the built book at http://localhost:8000
 	@test -f _build/html/index.html || { echo "make: nothing to serve yet; run 'make book' first" >&2; exit 1; }

@@ -3,6 +3,7 @@
 import ast
 import re
 import subprocess
+import symtable
 import sys
 import tomllib
 from importlib.metadata import packages_distributions
@@ -10,14 +11,16 @@ from importlib.metadata import packages_distributions
 import jupytext
 import pytest
 
-from ci.chapters import toc_pages
-from ci.project import project_at
-from lib import pages
-from lib.paths import BOOK, ROOT
+from ci import contents
+from lib import cells, toc
+from lib.paths import CODE as ROOT
+from lib.paths import project_at
 
 LONGEST_CELL = 40  # lines that fit on a screen
-PAGES = [BOOK / f"{page}.md" for page in toc_pages(project_at())]
-CHAPTERS = [path for path in PAGES if path.read_text("utf-8").startswith("---\njupytext")]
+PROJECT = project_at(ROOT)
+BOOK = PROJECT.book
+PAGES = contents.discover(PROJECT)
+CHAPTERS = [BOOK / f"{page.file}.md" for page in PAGES.values()]
 
 
 def ruff(*arguments):
@@ -48,13 +51,65 @@ def test_code_is_formatted():
     assert not (complaints := ruff("format", "--check", ".")), complaints
 
 
-@pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
-def test_the_front_page_introduces_every_chapter(path):
-    page = path.relative_to(BOOK).with_suffix("").as_posix()
-    assert f"| {{doc}}`{page}` |" in (BOOK / "index.md").read_text("utf-8")
+@pytest.mark.parametrize("page", [e for e in toc.entries(PROJECT) if e.page == toc.INDEX])
+def test_the_front_page_introduces_every_chapter(page):
+    assert f"| {{doc}}`{page.file}` |" in (BOOK / "index.md").read_text("utf-8")
 
 
-@pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
+def test_no_two_modules_of_the_library_and_the_command_share_a_name():
+    names = [{path.stem for path in files(part)} - {"__init__"} for part in ("lib", "ci")]
+    assert not names[0] & names[1]
+
+
+def globals_of(source):
+    """Return the global names that each function of a source reads, by the function's name."""
+    found = {}
+
+    def read(table):
+        names = {s.get_name() for s in table.get_symbols() if s.is_global() and s.is_referenced()}
+        return names.union(*map(read, table.get_children()))
+
+    for table in symtable.symtable(source, "page", "exec").get_children():
+        found[table.get_name()] = read(table)
+    return found
+
+
+def reached(start, calls):
+    """Return everything that some names lead to."""
+    seen, waiting = set(), set(start)
+    while waiting:
+        name = waiting.pop()
+        seen.add(name)
+        waiting |= calls.get(name, set()) - seen
+    return seen
+
+
+def taken(name):
+    """Return what other pages take from a page: all of an index of a folder, else what they use."""
+    page = PAGES[name]
+    if page.page == toc.INDEX and page.file.count("/") == 2:
+        return set(globals_of("\n".join(cell.source for cell in page.cells)))
+    used = set()
+    for other in PAGES.values():
+        source = "\n".join(cell.source for cell in other.cells)
+        for variable in re.findall(rf'(\w+) = chapters\.load\("{re.escape(name)}"\)', source):
+            used |= set(re.findall(rf"\b{variable}\.(\w+)", source))
+    return used
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_function_that_another_page_takes_reads_no_parameter_of_its_own(name):
+    """It would see the default of its page, whatever the reader or a profile chose."""
+    calls = globals_of("\n".join(cell.source for cell in PAGES[name].cells))
+    wrong = {
+        each: read
+        for each in reached(taken(name), calls)
+        if (read := calls.get(each, set()) & set(PAGES[name].parameters))
+    }
+    assert not wrong
+
+
+@pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.relative_to(BOOK).as_posix())
 def test_cells_are_clean(path, tmp_path):
     """ruff reads notebooks and names the cell; imports may stand where the text needs them."""
     notebook = tmp_path / f"{path.stem}.ipynb"
@@ -64,14 +119,14 @@ def test_cells_are_clean(path, tmp_path):
     assert not complaints, complaints
 
 
-@pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.relative_to(BOOK).as_posix())
 def test_no_cell_is_swallowed_by_an_open_fence(path):
-    """jupytext, which executes, and lib.pages, which judges staleness, must see the same cells."""
-    ours = [cell.source for cell in pages.code_cells(path.read_text(encoding="utf-8"))]
+    """jupytext, which executes, and lib.cells, which judges staleness, must see the same cells."""
+    ours = [cell.source for cell in cells.code_cells(path.read_text(encoding="utf-8"))]
     assert [cell.source for cell in code_cells(path)] == ours
 
 
-@pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.relative_to(BOOK).as_posix())
 def test_cells_fit_on_a_screen(path):
     long = {
         number: len(lines)
@@ -81,13 +136,13 @@ def test_cells_fit_on_a_screen(path):
     assert not long, f"code cells with more than {LONGEST_CELL} lines: {long}"
 
 
-@pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.relative_to(BOOK).as_posix())
 def test_parameters_are_literals_with_their_meaning(path):
-    cells = [c for c in code_cells(path) if "parameters" in c.metadata.get("tags", [])]
-    assert len(cells) == 1
-    lines = cells[0].source.splitlines()
+    tagged = [c for c in code_cells(path) if "parameters" in c.metadata.get("tags", [])]
+    assert len(tagged) == 1
+    lines = tagged[0].source.splitlines()
     names = []
-    for statement in ast.parse(cells[0].source).body:
+    for statement in ast.parse(tagged[0].source).body:
         assert isinstance(statement, ast.Assign) and len(statement.targets) == 1
         ast.literal_eval(statement.value)
         names.append(statement.targets[0].id)

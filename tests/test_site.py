@@ -14,15 +14,16 @@ from urllib.parse import urldefrag, urljoin, urlsplit
 import pytest
 from bs4 import BeautifulSoup
 
-from ci.chapters import toc_pages
-from ci.project import project_at
-from lib.paths import BUILD, ROOT
+from ci.site import site_of
+from lib import toc
+from lib.paths import CODE, project_at
 
-HTML = BUILD / "html"
+PROJECT = project_at(CODE)
+HTML = site_of(PROJECT, "smoke").html
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
 DESK, PHONE = 1280, 390
-PAGES = toc_pages(project_at())
+PAGES = toc.listed(PROJECT)
 
 
 def find_browser() -> str | None:
@@ -39,7 +40,7 @@ def site():
     """Build the smoke book (what is fresh is not run again) and serve it; return its address."""
     build = subprocess.run(
         [sys.executable, "-m", "ci", "build", "--profile", "smoke"],
-        cwd=ROOT,
+        cwd=CODE,
         capture_output=True,
         text=True,
     )
