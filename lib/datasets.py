@@ -45,10 +45,14 @@ class Status(NamedTuple):
     intact: bool | None  # None when absent or when no digest is registered
 
 
-@functools.cache
 def registry() -> dict[str, dict]:
     """Return the entries of `data/registry.yml` by dataset name."""
-    return yaml.safe_load((paths.project().data / "registry.yml").read_text(encoding="utf-8"))
+    return _registry(paths.project().data / "registry.yml")
+
+
+@functools.cache
+def _registry(path: Path) -> dict[str, dict]:
+    return yaml.safe_load(path.read_text(encoding="utf-8")) if path.exists() else {}
 
 
 def _entry(name: str) -> dict:
@@ -262,14 +266,8 @@ def ratings(name: str) -> pd.DataFrame:
 
 
 def tags(name: str) -> pd.DataFrame:
-    """Return a HetRec dataset as rows user, item, tag; `tag_names` has the texts of the tags."""
+    """Return a HetRec dataset as rows user, item, tag."""
     return formats.read(_hetrec(name), _need(name)[0])[["user", "item", "tag"]]
-
-
-def tag_names(name: str) -> pd.Series:
-    """Return the text of every tag of a HetRec dataset, indexed by the tag's identifier."""
-    _hetrec(name)
-    return formats.read_names(_need(name)[1])
 
 
 def _hetrec(name: str) -> str:

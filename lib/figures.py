@@ -91,10 +91,6 @@ STYLES = {
     "BC": (BROWN, "X", DOTTED),
 }
 
-MEAN_BAND = "95% of the mean"
-QUANTILE_BAND = "10% to 90% of the trials"
-BANDS = (MEAN_BAND, QUANTILE_BAND)
-
 WIDTH, HEIGHT = 6.4, 4.0  # inches; text of 12 points is 9 pixels on a 390-pixel phone
 _FONTS = "'DejaVu Sans', Verdana, system-ui, sans-serif"
 
@@ -177,34 +173,22 @@ def grid(rows: int = 1, cols: int = 1, height: float | None = None, **subplots):
     )
 
 
-def band_text(trials: int, band: str | None = MEAN_BAND) -> str:
+def band_text(trials: int, band: bool = True) -> str:
     """Say in words what line and band of `curves` are, for the caption."""
     if trials < 1:
         raise BookError(f"A curve needs at least one trial; got {trials}.")
     if trials == 1:
         return "one trial, no band"
-    if band is None:
-        return f"mean of {trials} trials"
-    _check_band(band)
-    what = {
-        MEAN_BAND: "the 95% Student-t interval of the mean",
-        QUANTILE_BAND: "the middle 80% of the trials",
-    }[band]
-    return f"mean of {trials} trials, the band is {what}"
+    what = ", the band is the 95% Student-t interval of the mean" if band else ""
+    return f"mean of {trials} trials{what}"
 
 
-def summary(
-    table: pd.DataFrame, x: str = "t", y: str = "regret", band: str | None = MEAN_BAND
-) -> pd.DataFrame:
+def summary(table: pd.DataFrame, x: str = "t", y: str = "regret") -> pd.DataFrame:
     """Return mean, low and high of `y` over the trials at each `x`; one trial has no interval."""
     groups = table.groupby(x, sort=True)[y]
     mean, count = groups.mean(), groups.count()
-    if band == QUANTILE_BAND:
-        low, high = groups.quantile(0.1), groups.quantile(0.9)
-    else:
-        half = stats.t.ppf(0.975, np.maximum(count - 1, 1)) * groups.std(ddof=1) / np.sqrt(count)
-        low, high = mean - half, mean + half
-    frame = pd.DataFrame({"mean": mean, "low": low, "high": high})
+    half = stats.t.ppf(0.975, np.maximum(count - 1, 1)) * groups.std(ddof=1) / np.sqrt(count)
+    frame = pd.DataFrame({"mean": mean, "low": mean - half, "high": mean + half})
     frame.loc[count < 2, ["low", "high"]] = np.nan
     return frame
 
@@ -215,7 +199,7 @@ def curves(
     x: str = "t",
     y: str = "regret",
     by: str = "policy",
-    band: str | None = MEAN_BAND,
+    band: bool = True,
     styles: Mapping[str, dict] | None = None,
 ) -> None:
     """Draw a line with its band for each value of `by`; the table has a row per trial and `x`."""
@@ -224,8 +208,6 @@ def curves(
         raise BookError(
             f"The table has no column {', '.join(absent)}; it has {', '.join(map(str, table))}."
         )
-    if band is not None:
-        _check_band(band)
     groups = table.groupby(by, sort=False, observed=True)
     seen = {str(name): 1 for name in groups.groups}  # a plain name keeps its line
     for order, (name, rows) in enumerate(groups):
@@ -237,13 +219,13 @@ def curves(
             look = style(label, variant=0 if base == label else seen.get(base, 0))
             if base != label:
                 seen[base] = seen.get(base, 0) + 1
-        line = summary(rows.dropna(subset=y), x, y, band)
+        line = summary(rows.dropna(subset=y), x, y)
         if line.empty:  # nothing was measured, so there is nothing to draw
             continue
         # staggered, so that markers of curves that coincide do not hide one another
         spots = (0.035 * (order % 4), 0.14)
         ax.plot(line.index, line["mean"], label=label, markevery=spots, **look)
-        if band is not None and line["low"].notna().any():
+        if band and line["low"].notna().any():
             ax.fill_between(
                 line.index, line["low"], line["high"], color=look["color"], alpha=0.18, linewidth=0
             )
@@ -272,13 +254,6 @@ def missing(name: str, text: str) -> None:
     _check_words(name, text=text)
     body = f'<div class="rb-missing" role="note"><p>{escape(text)}</p></div>'
     _publish(name, body, caption="", alt=text)
-
-
-def _check_band(band: str) -> None:
-    if band not in BANDS:
-        raise BookError(
-            f"Unknown band {band!r}; allowed are {', '.join(map(repr, BANDS))} and None."
-        )
 
 
 def _check_words(name: str, **texts: str) -> None:

@@ -210,19 +210,3 @@ def read(form: str, path: Path) -> pd.DataFrame:
     if plain_name(path).endswith(".json"):
         return _amazon_json(path)
     return _table(path, _layout_of(form, path))
-
-
-def read_names(path: Path) -> pd.Series:
-    """Return the texts of HetRec's tags, indexed by the tag's identifier."""
-    names = {}
-    for number, line in lines(path):
-        tag, _, text = line.partition("\t")
-        if number > 1 and line.strip():
-            if not (tag.isdecimal() and text):
-                raise BookError(
-                    f"{label(path)}, line {number}: expected tag, tab, text, found '{line[:60]}'"
-                )
-            names[int(tag)] = text
-    if not names:
-        raise BookError(f"{label(path)} has no rows: expected lines of tag, tab, text")
-    return pd.Series(names, name="name").rename_axis("tag")

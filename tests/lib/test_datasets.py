@@ -4,6 +4,7 @@ import gzip
 import hashlib
 import http.server
 import json
+import shutil
 import threading
 import zipfile
 from functools import partial
@@ -65,10 +66,10 @@ TAG_NAMES = "tagID\ttagValue\r\n13\tchillout\r\n2863\ttropicália\r\n".encode("l
 @pytest.fixture
 def raw(tmp_path, monkeypatch):
     """A checkout without any data; returns a function that puts a file into data/raw/<name>."""
-    datasets.registry()
     root = tmp_path / "checkout"
-    monkeypatch.setattr(paths, "ROOT", root)
-    monkeypatch.setattr(paths, "DATA", root / "data")
+    (root / "data").mkdir(parents=True)
+    shutil.copy(paths.CODE / "data" / "registry.yml", root / "data")
+    monkeypatch.setenv("REGRETBOOK_ROOT", str(root))
     monkeypatch.delenv("REGRETBOOK_DATA", raising=False)
     return partial(put, root / "data" / "raw")
 
@@ -216,17 +217,6 @@ def test_damaged_gzip(raw):
     assert len(datasets.ratings("ml-1m")) == 4999
 
 
-def test_tag_names(raw):
-    raw("hetrec2011-lastfm-2k", *SAMPLES["hetrec2011-lastfm-2k"][:2])
-    assert datasets.tag_names("hetrec2011-lastfm-2k").to_dict() == {
-        13: "chillout",
-        2863: "tropicália",
-    }
-    raw("hetrec2011-lastfm-2k", "tags.dat", TAG_NAMES + b"14\r\n")
-    with pytest.raises(BookError, match=r"tags\.dat, line 4: expected tag, tab, text, found '14'"):
-        datasets.tag_names("hetrec2011-lastfm-2k")
-
-
 def test_search_order(raw, tmp_path, monkeypatch):
     sample = SAMPLES["yelp-zip"][:2]
     assert datasets.find("yelp-zip") is None
@@ -236,7 +226,7 @@ def test_search_order(raw, tmp_path, monkeypatch):
     assert datasets.find("yelp-zip").where == "shared"
     monkeypatch.setenv("REGRETBOOK_DATA", str(tmp_path / "elsewhere"))
     assert datasets.find("yelp-zip") == (tmp_path / "elsewhere" / "yelp-zip", "environment")
-    (paths.DATA / "raw" / "yelp-zip").mkdir(parents=True)
+    (paths.project().data / "raw" / "yelp-zip").mkdir(parents=True)
     assert datasets.find("yelp-zip").where == "environment", "an empty folder is not a dataset"
     raw("yelp-zip", *sample)
     assert datasets.find("yelp-zip").where == "raw"
@@ -245,7 +235,7 @@ def test_search_order(raw, tmp_path, monkeypatch):
 def test_embedded_comes_first(raw):
     raw("ml-latest-small", "ratings.csv", SAMPLES["ml-20m"][1])
     assert datasets.find("ml-latest-small").where == "raw"
-    put(paths.DATA, "ml-latest-small", "ratings.csv", "user,item,rating\n1,31,2.5\n")
+    put(paths.project().data, "ml-latest-small", "ratings.csv", "user,item,rating\n1,31,2.5\n")
     assert datasets.find("ml-latest-small").where == "embedded"
     assert datasets.ratings("ml-latest-small").to_dict("list") == {
         "user": [1],
@@ -271,9 +261,8 @@ def test_absent_dataset_says_where_and_how(raw, tmp_path, monkeypatch):
 def test_ratings_and_tags_are_not_confused():
     with pytest.raises(BookError, match=r"datasets\.tags\("):
         datasets.ratings("hetrec2011-lastfm-2k")
-    for read in (datasets.tags, datasets.tag_names):
-        with pytest.raises(BookError, match=r"datasets\.ratings\("):
-            read("ml-1m")
+    with pytest.raises(BookError, match=r"datasets\.ratings\("):
+        datasets.tags("ml-1m")
 
 
 def test_reading_is_journalled(raw, tmp_path, monkeypatch):
@@ -283,8 +272,8 @@ def test_reading_is_journalled(raw, tmp_path, monkeypatch):
     raw("ml-1m", *SAMPLES["ml-1m"][:2])
     datasets.ratings("ml-1m")
     assert journal.read(tmp_path / "run") == [
-        {"kind": "data", "name": "ml-1m", "digest": None, "where": "absent"},
-        {"kind": "data", "name": "ml-1m", "digest": datasets.digest("ml-1m"), "where": "raw"},
+        journal.Data("ml-1m", None, "absent"),
+        journal.Data("ml-1m", datasets.digest("ml-1m"), "raw"),
     ]
 
 
@@ -356,9 +345,12 @@ def test_fetch_downloads_checks_and_unpacks_once(raw, owner, monkeypatch):
     files = {"ratings.dat": hashlib.sha256(text.encode()).hexdigest()}
     counts = {"rows": 3, "users": 2, "items": 2}
     register(monkeypatch, "ml-1m", files=files, counts=counts, download=download)
-    assert datasets.fetch("ml-1m") == (paths.DATA / "raw" / "ml-1m", "raw")
+    assert datasets.fetch("ml-1m") == (paths.project().data / "raw" / "ml-1m", "raw")
     assert len(datasets.ratings("ml-1m")) == 3
-    assert [path.name for path in (paths.DATA / "raw").rglob("*")] == ["ml-1m", "ratings.dat"]
+    assert [path.name for path in (paths.project().data / "raw").rglob("*")] == [
+        "ml-1m",
+        "ratings.dat",
+    ]
     datasets.fetch("ml-1m")
     assert len(requests) == 1
     raw("ml-1m", "ratings.dat", text[:20])
@@ -387,7 +379,7 @@ def test_a_failed_fetch_leaves_nothing_behind(raw, owner, monkeypatch, fault, me
     with pytest.raises(BookError, match=message) as caught:
         datasets.fetch("ml-1m")
     assert "\n" not in str(caught.value)
-    assert list((paths.DATA / "raw").iterdir()) == []
+    assert list((paths.project().data / "raw").iterdir()) == []
 
 
 def test_fetch_says_how_to_get_what_has_no_link(raw):
@@ -417,14 +409,16 @@ def test_cards_show_every_dataset_with_terms_and_reference():
 def test_embedded_ratings():
     assert datasets._locate("ml-latest-small").where == "embedded"
     assert datasets.check("ml-latest-small") == []
-    header = (paths.DATA / "ml-latest-small" / "ratings.csv.gz").read_bytes()[:10]
+    header = (paths.project().data / "ml-latest-small" / "ratings.csv.gz").read_bytes()[:10]
     assert header[4:8] == bytes(4), (
         "no time stamp, so that the file can be made again byte for byte"
     )
 
 
 def test_embedded_ratings_are_the_owners():
-    owners = paths.ROOT.parent / "shared" / "datasets" / "ml-latest-small-2016" / "ratings.csv"
+    owners = (
+        paths.project().root.parent / "shared" / "datasets" / "ml-latest-small-2016" / "ratings.csv"
+    )
     if not owners.exists():
         pytest.skip("the owner's ml-latest-small of 2016 is not on this machine")
     theirs = formats.read("movielens-csv", owners)

@@ -106,14 +106,9 @@ def test_band_is_the_student_interval_of_the_mean():
     assert np.allclose(last, [at_end.mean(), low, high])
 
 
-def test_quantile_band_and_single_trial():
-    table = runs(("LinUCB",), trials=11)
-    last = figures.summary(table, band=figures.QUANTILE_BAND).iloc[-1]
-    at_end = table[table.t == table.t.max()].regret
-    assert np.allclose(last, [at_end.mean(), at_end.quantile(0.1), at_end.quantile(0.9)])
-    for band in figures.BANDS:
-        single = figures.summary(runs(("LinUCB",), trials=1), band=band)
-        assert single["mean"].notna().all() and single[["low", "high"]].isna().all(axis=None)
+def test_a_single_trial_has_no_band():
+    single = figures.summary(runs(("LinUCB",), trials=1))
+    assert single[["low", "high"]].isna().all().all()
 
 
 def test_band_is_named_in_words():
@@ -121,7 +116,7 @@ def test_band_is_named_in_words():
         "mean of 20 trials, the band is the 95% Student-t interval of the mean"
     )
     assert figures.band_text(1) == "one trial, no band"
-    assert "middle 80%" in figures.band_text(20, figures.QUANTILE_BAND)
+    assert figures.band_text(20, band=False) == "mean of 20 trials"
     with pytest.raises(BookError, match="at least one trial"):
         figures.band_text(0)
 
@@ -193,7 +188,6 @@ def test_figure_is_noted_in_the_journal(shown, tmp_path, monkeypatch):
         ({"name": "regret"}, "looks like 'fig-regret'"),
         ({"caption": " "}, "needs its caption"),
         ({"alt": ""}, "needs its alt"),
-        ({"band": "one sigma"}, "Unknown band"),
         ({"y": "reward"}, "no column reward"),
     ],
 )
