@@ -20,7 +20,7 @@ The parameters that a policy already has are pinned, unless its space searches t
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from html import escape
 from itertools import count
@@ -205,13 +205,14 @@ def search(
     evaluations: int | None = None,
     points: dict[str, list[dict]] | None = None,
     extensions: int = EXTENSIONS,
+    does: Sequence[str] = (),
 ) -> Tuned:
     """Find the best constants of every method, with the same number of evaluations for each.
 
     A stage evaluates {"CLUB#3": ("CLUB", parameters), …} and returns a table with the columns
     `policy` (such a key), `trial`, the objective, and what else it watched; rows of one trial count
-    by their mean. Explicit `points` are parameters; nothing else is then tried. The `policies` of
-    the result are parameters.
+    by their mean. Explicit `points` are parameters; nothing else is then tried. What is watched and
+    named in `does` is shown of the winners. The `policies` of the result are parameters.
     """
     if trials < 2:
         raise BookError(f"{trials} tuning trial is luck: use {TRIALS}, or 2 at the least.")
@@ -239,7 +240,7 @@ def search(
         _run(
             log, stage, {n: _best(log, before, n, size - len(spaces[n].contains)) for n in methods}
         )
-    return _result(log, ranges, grown, trials)
+    return _result(log, ranges, grown, trials, does)
 
 
 def _new(log: _Log, method: str, origin: str, constants: list[dict]) -> list[Point]:
@@ -338,22 +339,21 @@ def _edges(log: _Log, stage: str, point: Point) -> list[tuple[str, str]]:
     return found
 
 
-def _result(log: _Log, ranges, grown, trials: int) -> Tuned:
+def _result(log: _Log, ranges, grown, trials: int, does: Sequence[str]) -> Tuned:
     stages = list(log.stages)
     first, last = stages[0], stages[-1]
-    table = pd.concat(log.tables, ignore_index=True)
-    constants = list(
-        dict.fromkeys(name for p in log.tried.values() for q in p for name in q.constants)
-    )
+    constants = dict.fromkeys(name for tried in log.tried.values() for p in tried for name in p[3])
     head = ["stage", "policy", "point", "origin", *constants, "trial", log.objective]
+    table = pd.concat(log.tables, ignore_index=True)
     table = table[[*head, *(column for column in table if column not in head)]]
+    for unknown in [name for name in does if name not in table]:
+        raise BookError(f"Nothing was watched as {unknown!r}{nearest(unknown, table.columns)}.")
+    runs = table.set_index(["stage", "policy", "point"]).sort_index()
     rows, parameters = [], {}
     for name, space in log.spaces.items():
         (won,) = _best(log, last, name)
         parameters[name] = space.parameters_of(won.constants)
         score = interval(log.values[last, name, won.number])
-        of_winner = (table[["stage", "policy", "point"]] == [last, name, won.number]).all(axis=1)
-        does = table.loc[of_winner].drop(columns=head).mean().dropna()
         rows.append(
             {
                 "policy": name,
@@ -362,67 +362,67 @@ def _result(log: _Log, ranges, grown, trials: int) -> Tuned:
                 "score": score.mean,
                 "low": score.low,
                 "high": score.high,
-                "edge": _edge_text(log, first, won, grown),
+                "edge": _edge_text(log, first, last, won, grown),
                 "horizon": _horizon_text(log, first, last, won),
-                "does": _text(does.to_dict()),
+                "does": _text(runs.loc[(last, name, won.number), [*does]].mean().dropna()),
                 "evaluations": sum(len(log.tried[stage, name]) for stage in stages),
             }
         )
     winners = pd.DataFrame(rows)
-    return Tuned(parameters, table, winners, _note(log, stages, winners, ranges, grown, trials))
+    return Tuned(parameters, table, winners, _note(log, winners, ranges, grown, trials))
 
 
-def _text(numbers: dict) -> str:
-    words = {k: digits(v) if isinstance(v, Real) else v for k, v in numbers.items()}
-    return ", ".join(f"{name} {word}" for name, word in words.items()).replace("inf", "∞")
+def _text(numbers: Mapping) -> str:
+    words = {name: digits(v) if isinstance(v, Real) else v for name, v in numbers.items()}
+    return ", ".join(f"{name} {'∞' if word == 'inf' else word}" for name, word in words.items())
 
 
-def _edge_text(log: _Log, stage: str, point: Point, ranges: dict[str, Range]) -> str:
+def _edge_text(log: _Log, first: str, last: str, point: Point, ranges: dict[str, Range]) -> str:
     """Say that a winner is a contained method, or at which ends it is and what they mean."""
     if point.origin in log.spaces:
-        return f"is {point.origin}"
+        while point.origin in log.spaces:
+            (point,) = _best(log, last, point.origin)
+        return f"the same as {point.method}"
     words = []
-    for name, side in _edges(log, stage, point):
+    for name, side in _edges(log, first, point):
         if name not in ranges:
-            words.append(f"has the {side}est {name} that was tried")
+            words.append(f"the {side}est {name} that was tried")
         elif ranges[name].beyond(side) is not None:
-            words.append(f"is at the {side} end of {name}, beyond which nothing was tried")
+            words.append(f"at the {side} end of {name}, and nothing beyond was tried")
         else:
             least = f"{digits(point.constants[name])} is the least"
-            words.append(f"is at the {side} end of {name}: {ranges[name].edges.get(side, least)}")
-    return ", ".join(words)
+            words.append(f"at the {side} end of {name}, {ranges[name].edges.get(side, least)}")
+    return "; ".join(words)
 
 
 def _horizon_text(log: _Log, first: str, last: str, point: Point) -> str:
     """Say whether the point that won at the first horizon wins at the last one."""
-    (begun,) = _best(log, first, point.method)
     if first == last:
         return ""
+    (begun,) = _best(log, first, point.method)
     if begun.constants == point.constants:
-        return f"won at {first} too"
+        return f"the winner at {first}, too"
     again = [p.number for p in log.tried[last, point.method] if p.constants == begun.constants]
     values = [digits(log.values[last, point.method, number].mean()) for number in again]
-    now = f"now at {values[0]}" if values else "dropped on the way"
-    return f"was not the winner at {first}, {_text(begun.constants)} ({now})"
+    now = f"{values[0]} at {last}" if values else "dropped on the way"
+    return f"the winner at {first} was another, {_text(begun.constants)} ({now})"
 
 
-def _note(log, stages, winners, ranges, grown, trials) -> str:
-    """Say in sentences what everybody's budget was, which ranges grew, and which ends were won."""
-    sizes = [max(len(log.tried[stage, name]) for name in log.spaces) for stage in stages]
-    parts = [
-        f"{size} points for {s}" if s else f"{size} points"
-        for size, s in zip(sizes, stages, strict=True)
-    ]
+def _note(log: _Log, winners: pd.DataFrame, ranges, grown, trials: int) -> str:
+    """Say in sentences what everybody's budget was, which ranges grew, and who is at an end."""
+    budget = []
+    for stage in log.stages:
+        size = max(len(log.tried[stage, name]) for name in log.spaces)
+        budget.append(f"{size} points for {stage}" if stage else f"{size} points")
     sentences = [
-        f"Every method was tried at {' and '.join(parts)}, {trials} trials each, on random numbers "
-        "that no reported run uses."
+        f"Every method was tried at {' and '.join(budget)}, {trials} trials each, on random "
+        "numbers that no reported run uses."
     ]
     for name in ranges:
         if grown[name] != ranges[name]:
             low, high = digits(grown[name].low), digits(grown[name].high)
             sentences.append(f"For all who have it, {name} was extended to {low}–{high}.")
-    for row in winners.itertuples():
-        remarks = [text for text in (row.edge, row.horizon) if text]
-        if remarks:
-            sentences.append(f"{row.policy} {' and '.join(remarks)}.")
+    for column in ("edge", "horizon"):
+        for remark, rows in winners[winners[column] != ""].groupby(column, sort=False):
+            sentences.append(f"{', '.join(rows['policy'])}: {remark}.")
     return " ".join(sentences)

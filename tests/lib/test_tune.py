@@ -109,7 +109,7 @@ def test_extension_goes_on_until_the_optimum_is_inside_or_stops_and_says_so():
     assert far.winners.loc[0, "edge"] == ""
     short = found({"radius": 1e9}, ONE, RANGES, evaluations=8, extensions=2)
     assert short.winners.loc[0, "edge"] == (
-        "is at the high end of radius, beyond which nothing was tried"
+        "at the high end of radius, and nothing beyond was tried"
     )
     assert short.winners.loc[0, "evaluations"] == 8 + 2 * 4
 
@@ -119,7 +119,7 @@ def test_an_end_that_means_something_is_reported_and_not_extended():
     result = found({"radius": 1e4}, ONE, ranges, evaluations=8)
     assert result.policies["A"]["radius"] == 10
     assert result.winners.loc[0, "evaluations"] == 8
-    assert "A is at the high end of radius: weights all 1." in result.note
+    assert "A: at the high end of radius, weights all 1." in result.note
 
 
 def test_counts_stop_at_one_and_what_is_not_negative_at_zero():
@@ -159,7 +159,7 @@ def test_a_method_that_contains_another_never_loses_to_it_on_tuning_data(optimum
     assert score["evaluations"].nunique() == 1
     if score.loc["robust", "score"] == score.loc["base", "score"]:
         assert result.policies["robust"] == {**result.policies["base"], "weight": math.inf}
-        assert score.loc["robust", "edge"] == "is base"
+        assert score.loc["robust", "edge"] == "the same as base"
         assert "weight ∞" in score.loc["robust", "constants"]
 
 
@@ -193,7 +193,7 @@ def test_chains_of_methods_and_methods_without_constants():
     result = search({"": evaluate}, list(spaces), spaces, WEIGHTS, evaluations=6, extensions=0)
     assert result.policies["robust"] == {"beta": 0.01, "weight": math.inf}
     assert list(result.winners["evaluations"]) == [1, 6, 6]
-    assert list(result.winners["edge"]) == ["", "is greedy", "is base"]
+    assert list(result.winners["edge"]) == ["", "the same as greedy", "the same as greedy"]
 
 
 def shifting(candidates, horizon, seen):
@@ -210,10 +210,10 @@ def test_a_third_of_the_points_goes_on_and_the_longest_horizon_decides():
     last = result.search[result.search["stage"] == "T = 256"]
     best = last.loc[last["regret"].idxmin()]
     assert result.policies["A"] == {"radius": best["radius"], "window": best["window"]}
-    assert result.winners.loc[0, "horizon"].startswith("was not the winner at T = 1, radius")
+    assert result.winners.loc[0, "horizon"].startswith("the winner at T = 1 was another, radius")
     still = {f"T = {T}": partial(bowl, optimum={"radius": 1.0}) for T in (1, 16)}
     same = search(still, ["A"], ONE, RANGES, evaluations=9)
-    assert same.winners.loc[0, "horizon"] == "won at T = 1 too"
+    assert same.winners.loc[0, "horizon"] == "the winner at T = 1, too"
     assert same.winners.loc[0, "evaluations"] == 12
 
 
@@ -269,7 +269,8 @@ def test_parameters_may_share_a_range_or_follow_from_the_constants():
 def test_the_table_shows_constants_score_interval_and_what_the_winner_does():
     ranges = {"radius": Range(0.1, 10.0, edges={"high": "a < b & <script>"})}
     spaces = {"A<1>": Space(("radius",))}
-    result = found({"A<1>": {"radius": 1e3}}, spaces, ranges, evaluations=5)
+    goal = {"A<1>": {"radius": 1e3}}
+    result = found(goal, spaces, ranges, evaluations=5, does=["clusters"])
     page = BeautifulSoup(result._repr_html_(), "html.parser")
     assert page.script is None
     assert [cell.text for cell in page.select("thead th")] == ["", "constants", "regret", "does"]
@@ -283,6 +284,8 @@ def test_the_table_shows_constants_score_interval_and_what_the_winner_does():
     assert "tried at 5 points, 3 trials each" in page.p.text
     assert "a < b & <script>" in page.p.text
     assert "clusters 7" in repr(result)
+    with pytest.raises(BookError, match="watched as 'cluster'; did you mean clusters"):
+        found(goal, spaces, ranges, evaluations=5, does=["cluster"])
 
 
 @pytest.mark.parametrize(
@@ -383,6 +386,7 @@ def test_policies_are_tuned_with_their_pinned_parameters_on_random_numbers_of_th
         T=50,
         seed=5,
         settings=setting,
+        does=["rounds", "average"],
     )
     nearest = places()[np.abs(np.log(places() / 3)).argmin()]
     assert result.policies["aimed"].parameters == {"place": float(f"{nearest:.4g}")}
@@ -426,7 +430,7 @@ def test_settings_count_by_their_mean_and_may_depend_on_the_horizon():
         settings=lambda T: [{"best": 1.0 if T == 4 else 1.7}],
     )
     assert moving.policies["aimed"].parameters["place"] == pytest.approx(1.778, rel=1e-3)
-    assert moving.winners.loc[0, "horizon"].startswith("was not the winner at T = 4, place 1 ")
+    assert moving.winners.loc[0, "horizon"].startswith("the winner at T = 4 was another, place 1 ")
     with pytest.raises(BookError, match="rise up to T = 40"):
         tune(LINE, {"aimed": AIMED}, spaces, ranges, evaluations=4, T=40, shorter=[50], seed=0)
 
@@ -440,7 +444,7 @@ def test_explicit_points_need_the_same_budget_and_say_where_the_winner_ended():
     assert len(result.search) == 12
     best = result.search.groupby(["policy", "point"])["regret"].mean()["a"].idxmin()
     assert grids["a"][best] == {"place": 3.0}
-    assert list(result.winners["edge"]) == ["has the highest place that was tried", ""]
+    assert list(result.winners["edge"]) == ["the highest place that was tried", ""]
     with pytest.raises(BookError, match="same tuning budget"):
         tune(LINE, policies, points={**grids, "b": [{}]}, T=10, trials=2, seed=0)
     with pytest.raises(BookError, match="same tuning budget"):
