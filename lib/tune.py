@@ -154,7 +154,8 @@ def tune_function(
 ) -> Tuned:
     """Tune function(rng, **setting) as `tune` does policies; a method is a name and its setting.
 
-    The function returns `objective` among its numbers; of several rows the last one counts. The
+    The function returns `objective` among its numbers; of several rows the last one counts. Where
+    one run measures several learners, a function of the page picks the learner's own number. The
     other options are those of `search`.
     """
 
