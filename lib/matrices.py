@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 
 from lib.errors import BookError
+from lib.linear import unit_rows
 
 
 class Matrix(NamedTuple):
@@ -61,13 +62,6 @@ def top_matrix(
     return Matrix(values, top_users.to_numpy(), top_items.to_numpy())
 
 
-def _unit_rows(vectors: np.ndarray) -> np.ndarray:
-    """Scale rows to length one; a row of zeros, up to rounding, has no direction and stays zero."""
-    norms = np.linalg.norm(vectors, axis=1, keepdims=True)
-    zero = norms <= 1e-12 * norms.max()
-    return np.where(zero, 0.0, vectors / np.where(zero, 1.0, norms))
-
-
 def svd_features(matrix: Matrix | np.ndarray, d: int, power: float = 0.5) -> Features:
     """Return user vectors U·Sᵖ and item vectors V·Sᵖ, where R = U S Vᵀ is cut at rank d.
 
@@ -85,7 +79,7 @@ def svd_features(matrix: Matrix | np.ndarray, d: int, power: float = 0.5) -> Fea
         raise BookError(f"d = {d} features were asked for, but d must be from 1 to the rank {rank}")
     U, S, V = U[:, :d], S[:d], Vt[:d].T
     sign = np.sign(V[np.abs(V).argmax(axis=0), np.arange(d)])
-    return Features(_unit_rows(U * sign * S**power), _unit_rows(V * sign * S**power), S)
+    return Features(unit_rows(U * sign * S**power), unit_rows(V * sign * S**power), S)
 
 
 def cluster_users(theta: np.ndarray, m: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -103,4 +97,4 @@ def cluster_users(theta: np.ndarray, m: int, seed: int) -> tuple[np.ndarray, np.
     order = pd.unique(fit.labels_)
     renumber = np.empty(m, dtype=np.int64)
     renumber[order] = np.arange(m)
-    return renumber[fit.labels_], _unit_rows(fit.cluster_centers_[order])
+    return renumber[fit.labels_], unit_rows(fit.cluster_centers_[order])

@@ -1,0 +1,114 @@
+"""Bitsets and components against networkx; scores of partitions that are known."""
+
+import networkx as nx
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lib.graphs import (
+    components,
+    equal_groups,
+    flip_bit,
+    found_groups,
+    has_bit,
+    pack,
+    random_edges,
+    reach,
+    share,
+    unpack,
+)
+
+SIZES = (1, 2, 63, 64, 65, 130)
+
+
+def members(bits, u):
+    return {j for j in range(u) if has_bit(bits, j)}
+
+
+@pytest.mark.parametrize("u", SIZES)
+def test_a_bitset_is_the_matrix_without_its_diagonal(u):
+    together = np.random.default_rng(u).random((u, u)) < 0.3
+    edges = pack(together)
+    assert edges.shape == (u, -(-u // 64))
+    np.testing.assert_array_equal(unpack(edges), together & ~np.eye(u, dtype=bool))
+    for i in (0, u // 2, u - 1):
+        assert members(edges[i], u) == set(np.flatnonzero(together[i])) - {i}
+
+
+@given(st.sets(st.integers(0, 129)), st.integers(0, 129))
+def test_flipping_puts_in_and_takes_out_one_user_alone(users, other):
+    row = np.zeros(3, dtype=np.uint64)
+    for j in users:
+        flip_bit(row, j)
+    assert members(row, 130) == users
+    flip_bit(row, other)
+    assert members(row, 130) == users ^ {other}
+
+
+@pytest.mark.parametrize("u", SIZES)
+@pytest.mark.parametrize("density", [0.0, 0.5, 1.0, 2.0, 10.0])
+def test_reach_and_components_agree_with_networkx(u, density):
+    edges = random_edges(np.random.default_rng(u), u, min(1.0, density / u))
+    graph = nx.from_numpy_array(unpack(edges))
+    label = components(unpack(edges))
+    found = np.zeros(edges.shape[1], dtype=np.uint64)
+    for start in {0, u // 3, u - 1}:
+        whole = nx.node_connected_component(graph, start)
+        assert reach(edges, start, found, u) == len(whole)
+        assert members(found, u) == whole
+        assert set(np.flatnonzero(label == label[start])) == whole
+    assert label.dtype == np.int64
+    _, first = np.unique(label, return_index=True)
+    assert (np.diff(first) > 0).all()  # numbered by the first member
+
+
+@pytest.mark.parametrize("limit", [1, 2, 10, 99])
+def test_a_search_that_is_limited_stops_early_and_never_leaves_the_component(limit):
+    line = np.eye(100, k=1, dtype=bool) | np.eye(100, k=-1, dtype=bool)
+    line[59, 60] = line[60, 59] = False
+    found = np.zeros(2, dtype=np.uint64)
+    count = reach(pack(line), 0, found, limit)
+    assert count == min(limit, 60)
+    assert members(found, 100) == set(range(count))
+    full = pack(np.ones((100, 100), dtype=bool))
+    assert reach(full, 7, found, limit) == (1 if limit == 1 else 100)  # a whole row at a time
+
+
+def test_random_edges_are_symmetric_and_as_many_as_they_should_be():
+    together = unpack(random_edges(np.random.default_rng(0), 300, 0.2))
+    assert (together == together.T).all()
+    assert not together.diagonal().any()
+    pairs = 300 * 299 / 2
+    spread = np.sqrt(pairs * 0.2 * 0.8)
+    assert abs(together.sum() / 2 - 0.2 * pairs) < 3 * spread
+    assert not unpack(random_edges(np.random.default_rng(0), 50, 0.0)).any()
+
+
+@given(st.integers(1, 200), st.data())
+def test_equal_groups_are_consecutive_and_differ_by_one_user_at_most(users, data):
+    m = data.draw(st.integers(1, users))
+    label = equal_groups(users, m)
+    assert (np.diff(label) >= 0).all()
+    sizes = np.bincount(label)
+    assert len(sizes) == m
+    assert sizes.max() - sizes.min() <= 1
+
+
+def test_groups_are_scored_whatever_their_numbers():
+    label = equal_groups(12, 3)
+    assert found_groups(label, 7 - label) == {"clusters": 3, "ari": 1.0}
+    assert found_groups(label, np.arange(12)) == {"clusters": 12, "ari": 0.0}
+    assert found_groups(label, np.zeros(12)) == {"clusters": 1, "ari": 0.0}
+    one_moved = label.copy()
+    one_moved[0] = 1
+    # pairs together in both 15, expected 18 · 19/66, at most (18 + 19)/2: Hubert and Arabie
+    expected = 18 * 19 / 66
+    assert found_groups(label, one_moved)["ari"] == pytest.approx(
+        (15 - expected) / (18.5 - expected)
+    )
+
+
+def test_a_share_of_nothing_is_not_a_number():
+    assert share(np.array([True, False, True, True])) == 0.75
+    assert np.isnan(share(np.array([], dtype=bool)))
