@@ -64,6 +64,7 @@ class Judgement(NamedTuple):
     note: str = ""
     facts: dict = {}  # noqa: RUF012
     values: list = []  # noqa: RUF012
+    control: list = []  # noqa: RUF012  # value, low and high of the control, where one was run
 
 
 class Compared(NamedTuple):

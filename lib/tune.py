@@ -30,8 +30,9 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from lib.claims import digits, interval
+from lib.claims import digits
 from lib.errors import BookError, nearest
+from lib.measure import mean
 from lib.simulate import Environment, Policy, repeat, simulate
 from lib.spaces import (
     Range,
@@ -354,13 +355,13 @@ def _result(log: _Log, ranges, grown, trials: int, does: Sequence[str]) -> Tuned
     for name, space in log.spaces.items():
         (won,) = _best(log, last, name)
         parameters[name] = space.parameters_of(won.constants)
-        score = interval(log.values[last, name, won.number])
+        score = mean(log.values[last, name, won.number])
         rows.append(
             {
                 "policy": name,
                 "constants": _text(won.constants),
                 "objective": log.objective,
-                "score": score.mean,
+                "score": score.value,
                 "low": score.low,
                 "high": score.high,
                 "edge": _edge_text(log, first, last, won, grown),
