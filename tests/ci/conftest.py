@@ -82,30 +82,26 @@ chapters:
 """
 LINEAR_CLAIMS = """- id: lin-one
   nature: theorem
-  kind: number
   headline: true
   statement: The share is at most $1/20$.
-  print: {value: 0.05, unit: share}
+  number: {value: 0.05, unit: share}
   source: Theorem 1
-  rule: {measure: the share, reproduced: "high <= printed"}
+  rule: {measure: the share, reproduced: "measured <= printed"}
 - id: lin-two
   nature: experiment
-  kind: ordering
   statement: It is smaller than the other.
-  check: compare the means
   source: Figure 1
   printed: {T: 20_000}
   questions:
-    advantage: {measure: the difference, reproduced: "high < 0"}
+    advantage: {measure: the difference, reproduced: "measured < 0"}
 """
 CLUSTER_CLAIMS = """- id: clu-one
   nature: experiment
-  kind: ordering
   statement: Clusters help.
   source: Figure 2
   printed: {missing: [T]}
   questions:
-    advantage: {measure: the ratio, reproduced: "high < 1"}
+    advantage: {measure: the ratio, reproduced: "measured < 1"}
 """
 FILES = {
     "_toc.yml": TOC,
@@ -134,7 +130,7 @@ class Sandbox:
 
     claim: ClassVar = Judgement(
         "lin-one",
-        "statement",
+        "",
         "reproduced",
         measured=0.031,
         low=0.025,

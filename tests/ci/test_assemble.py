@@ -101,10 +101,10 @@ def test_scoreboard_counts_links_figures_and_typesets(sandbox):
     stage(sandbox, {"linear-bandits": sandbox.run(entries=[sandbox.claim])})
     page = read(sandbox, "scoreboard.md")
     assert (
-        "| {doc}`Linear bandits </foundations/linear-bandits>` | 2 | 1 | 0 | 0 | 0 | 0 | 1 |"
+        "| {doc}`Linear bandits </foundations/linear-bandits>` | 2 | 1 | 0 | 0 | 0 | 0 | 0 | 1 |"
         in page
     )
-    assert "| **Whole book** | 3 | 1 | 0 | 0 | 0 | 0 | 2 |" in page
+    assert "| **Whole book** | 3 | 1 | 0 | 0 | 0 | 0 | 0 | 2 |" in page
     assert 'href="foundations/linear-bandits.html#fig-lin-share"' in page
     assert r"\(1/20\)" in page
     assert "0.031 [0.025, 0.04]" in page
@@ -164,6 +164,7 @@ def test_staging_touches_only_what_changed_and_removes_what_left(sandbox):
     assert stage(sandbox, found).structure != before.structure
 
     sandbox.edit("_toc.yml", "  - file: foundations/linear-bandits\n", "")
+    (sandbox.project.claims / "linear-bandits.yml").unlink()
     stage(sandbox, {})
     names = {p.name for p in site_of(sandbox.project, "book").source.rglob("*") if p.is_file()}
     assert names == {"index.md", "scoreboard.md", "index.ipynb", "theory.ipynb", "book.css"}

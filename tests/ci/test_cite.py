@@ -68,7 +68,7 @@ def test_claims_of_the_published_runs_as_text_and_as_json(sandbox, capsys):
     assert "0.031 [0.025, 0.04] share" in text
     rows = json.loads(claims(capsys, "--chapter", "linear-bandits", "--format", "json"))
     assert [(row["id"], row["question"], row["verdict"]) for row in rows] == [
-        ("lin-one", "statement", "reproduced"),
+        ("lin-one", "", "reproduced"),
         ("lin-two", "advantage", "not run"),
     ]
     assert list(rows[0]) == [
@@ -88,6 +88,9 @@ def test_claims_of_the_published_runs_as_text_and_as_json(sandbox, capsys):
         "rule",
         "source",
         "evidence",
+        "control",
+        "needed",
+        "note",
     ]
     assert (rows[0]["evidence"], rows[0]["page"]) == ("live", "linear-bandits")
 

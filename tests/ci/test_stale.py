@@ -74,9 +74,9 @@ def test_installed_versions_are_a_reason_and_pins_alone_are_not(executed, monkey
 
 
 def test_rules_of_the_chapter_are_a_reason_and_those_of_others_are_not(executed):
-    executed.edit("book/claims/clustering-of-bandits.yml", '"high < 1"', '"high < 2"')
+    executed.edit("book/claims/clustering-of-bandits.yml", '"measured < 1"', '"measured < 2"')
     assert fresh(executed)
-    executed.edit("book/claims/linear-bandits.yml", '"high <= printed"', '"low <= printed"')
+    executed.edit("book/claims/linear-bandits.yml", '"measured <= printed"', '"measured < printed"')
     assert not fresh(executed)
 
 
