@@ -2,7 +2,8 @@
 
 The key is made of the program a task runs (its functions, `lib`, package versions) and its
 arguments (parameters, seed, the content of every array). So a killed run continues where it was and
-two runs may share a store: both would write the same bytes.
+two runs may share a store: both would write the same result. A program's results lie in one
+folder, each with what it cost, which is no part of the result.
 """
 
 import hashlib
@@ -11,6 +12,7 @@ import json
 import os
 import warnings
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -18,13 +20,31 @@ from lib.errors import BookError
 from lib.files import write_atomically
 from lib.paths import project
 
-_CHECKSUM = "checksum"
+_CHECKSUM, _COST = "#checksum", "#cost"  # no name of a column looks like these
+
+
+class Cost(NamedTuple):
+    """What a task took, and how much work that was in the unit of its program."""
+
+    seconds: float
+    work: float
+
+
+def folder() -> Path:
+    """Return where the store is: REGRETBOOK_STORE, or the cache of the project."""
+    return Path(os.environ.get("REGRETBOOK_STORE") or project().cache / "store")
+
+
+def group(program: str) -> str:
+    """Return the name of the folder that holds all results of a program."""
+    return hashlib.sha256(program.encode()).hexdigest()[:20]
 
 
 def key(program: str, arguments: dict) -> str:
     """Return the address of a result: equal for equal programs and arguments, and only then."""
     content = json.dumps(arguments, sort_keys=True, default=_plain)
-    return hashlib.sha256(f"{program}\0{content}".encode()).hexdigest()
+    digest = hashlib.sha256(f"{program}\0{content}".encode()).hexdigest()
+    return f"{group(program)}/{digest}"
 
 
 def load(address: str) -> dict[str, np.ndarray] | None:
@@ -34,7 +54,7 @@ def load(address: str) -> dict[str, np.ndarray] | None:
         return None
     try:
         with np.load(path, allow_pickle=False) as entry:
-            arrays = {name: entry[name] for name in entry.files}
+            arrays = {name: entry[name] for name in entry.files if name != _COST}
         if str(arrays.pop(_CHECKSUM)) == _checksum(arrays):
             return arrays
     except Exception:  # damage can surface as almost any error of zip, zlib or numpy
@@ -43,20 +63,35 @@ def load(address: str) -> dict[str, np.ndarray] | None:
     return None
 
 
-def save(address: str, arrays: dict[str, np.ndarray]) -> None:
+def save(address: str, arrays: dict[str, np.ndarray], cost: Cost | None = None) -> None:
     """Write a result at once; a reader sees all of it or nothing."""
     arrays = {name: np.asarray(value) for name, value in arrays.items()}
-    objects = [name for name, value in arrays.items() if value.dtype == object]
-    if objects or _CHECKSUM in arrays:
-        raise BookError(f"A task may return numbers, strings and arrays of them, not {objects}.")
+    refused = [
+        name
+        for name, value in arrays.items()
+        if value.dtype == object or name in (_CHECKSUM, _COST)
+    ]
+    if refused:
+        raise BookError(f"A task may return numbers, strings and arrays of them, not {refused}.")
+    extra = {_CHECKSUM: np.array(_checksum(arrays))}
+    if cost is not None:
+        extra[_COST] = np.array(cost)
     buffer = io.BytesIO()
-    np.savez_compressed(buffer, **arrays, **{_CHECKSUM: np.array(_checksum(arrays))})
+    np.savez_compressed(buffer, **arrays, **extra)
     write_atomically(_path(address), buffer.getvalue())
 
 
+def cost(address: str) -> Cost | None:
+    """Return what a stored result cost, or None where that is not known."""
+    try:
+        with np.load(_path(address), allow_pickle=False) as entry:
+            return Cost(*map(float, entry[_COST]))
+    except Exception:  # absent, damaged, or saved without its cost
+        return None
+
+
 def _path(address: str) -> Path:
-    root = Path(os.environ.get("REGRETBOOK_STORE") or project().cache / "store")
-    return root / address[:2] / f"{address}.npz"
+    return folder() / f"{address}.npz"
 
 
 def _checksum(arrays: dict[str, np.ndarray]) -> str:

@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 from lib import store
 from lib.errors import BookError
 
+ADDRESS, OTHER = store.key("p", {"trial": 0}), store.key("p", {"trial": 1})
+
 
 @pytest.fixture(autouse=True)
 def empty_store(tmp_path, monkeypatch):
@@ -25,12 +27,12 @@ def entries(folder):
 
 def test_what_is_saved_is_loaded():
     arrays = {"x": np.arange(6.0).reshape(2, 3), "name": np.array("ridge"), "n": np.array(3)}
-    store.save("ab" * 32, arrays)
-    loaded = store.load("ab" * 32)
+    store.save(ADDRESS, arrays)
+    loaded = store.load(ADDRESS)
     assert loaded.keys() == arrays.keys()
     for name in arrays:
         np.testing.assert_array_equal(loaded[name], arrays[name])
-    assert store.load("cd" * 32) is None
+    assert store.load(OTHER) is None
 
 
 @given(st.dictionaries(st.text(min_size=1, max_size=5), st.integers() | st.floats(allow_nan=False)))
@@ -53,7 +55,7 @@ def test_the_address_depends_on_the_content_type_and_shape_of_arrays():
 
 @pytest.mark.parametrize("damage", ["flip", "truncate", "empty", "text"])
 def test_a_damaged_entry_is_reported_and_counts_as_absent(empty_store, damage):
-    store.save("ab" * 32, {"x": np.arange(1000.0)})
+    store.save(ADDRESS, {"x": np.arange(1000.0)})
     (path,) = entries(empty_store)
     content = bytearray(path.read_bytes())
     middle = len(content) // 2
@@ -66,12 +68,12 @@ def test_a_damaged_entry_is_reported_and_counts_as_absent(empty_store, damage):
     }
     path.write_bytes(damaged[damage])
     with pytest.warns(UserWarning, match="is damaged and is computed again"):
-        assert store.load("ab" * 32) is None
+        assert store.load(ADDRESS) is None
 
 
 def test_every_single_flipped_byte_is_noticed_or_harmless(empty_store):
     x = np.arange(5.0)
-    store.save("ab" * 32, {"x": x})
+    store.save(ADDRESS, {"x": x})
     (path,) = entries(empty_store)
     content = path.read_bytes()
     for position in range(0, len(content), 7):
@@ -79,13 +81,15 @@ def test_every_single_flipped_byte_is_noticed_or_harmless(empty_store):
         path.write_bytes(content[:position] + flipped + content[position + 1 :])
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            loaded = store.load("ab" * 32)
+            loaded = store.load(ADDRESS)
         assert loaded is None or np.array_equal(loaded["x"], x)
 
 
 def test_objects_are_never_pickled():
     with pytest.raises(BookError, match="not \\['x'\\]"):
-        store.save("ab" * 32, {"x": np.array([{}, None])})
+        store.save(ADDRESS, {"x": np.array([{}, None])})
+    with pytest.raises(BookError, match="not \\['#cost'\\]"):
+        store.save(ADDRESS, {"#cost": np.arange(2)})
     with pytest.raises(BookError, match="set cannot be an argument"):
         store.key("p", {"x": {1, 2}})
 
@@ -96,5 +100,24 @@ def test_a_full_disk_says_so_and_leaves_nothing_behind(empty_store, monkeypatch)
 
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(BookError, match="disk is full"):
-        store.save("ab" * 32, {"x": np.arange(3)})
+        store.save(ADDRESS, {"x": np.arange(3)})
     assert [p for p in empty_store.rglob("*") if p.is_file()] == []
+
+
+def test_results_of_a_program_lie_in_one_folder_and_others_elsewhere(empty_store):
+    for program, trial in (("p", 0), ("p", 1), ("q", 0)):
+        store.save(store.key(program, {"trial": trial}), {"x": np.arange(trial)})
+    counts = {path.name: len(list(path.iterdir())) for path in empty_store.iterdir()}
+    assert counts == {store.group("p"): 2, store.group("q"): 1}
+
+
+def test_the_cost_is_kept_beside_the_result_and_is_no_part_of_it(empty_store):
+    x = np.arange(3.0)
+    store.save(ADDRESS, {"seconds": x}, store.Cost(seconds=2.5, work=1000.0))
+    store.save(OTHER, {"seconds": x})
+    assert store.cost(ADDRESS) == store.Cost(2.5, 1000.0)
+    assert store.cost(OTHER) is None
+    assert store.cost(store.key("p", {"trial": 2})) is None
+    for address in (ADDRESS, OTHER):
+        assert list(store.load(address)) == ["seconds"]
+        np.testing.assert_array_equal(store.load(address)["seconds"], x)
