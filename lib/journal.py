@@ -73,6 +73,7 @@ class Compared(NamedTuple):
     name: str
     rows: int
     difference: str  # empty when all rows agree
+    skipped: str = ""  # why it was not computed again, where it was not
 
 
 KINDS = {kind.__name__.lower(): kind for kind in (Data, Loaded, Table, Figure, Judgement, Compared)}
