@@ -45,6 +45,13 @@ def arguments() -> argparse.ArgumentParser:
     run.add_argument("-p", dest="options", metavar="name=value", action="append", default=[])
     run.add_argument("--profile", default="book", help=PROFILE)
     run.add_argument("--engine", default="threads", help=ENGINE)
+    run.add_argument(
+        "--only",
+        type=_names,
+        default=[],
+        metavar="EXPERIMENT[,…]",
+        help="compute these alone; the others are shown as recorded",
+    )
     run.add_argument("--out", type=Path, metavar="DIR", help="folder for notebook and tables")
 
     build = command("build", "execute what is stale, then build the HTML", build_book)
@@ -74,10 +81,14 @@ def arguments() -> argparse.ArgumentParser:
     verify = command("verify", "recompute recorded rows and verdicts and compare", verify_pages)
     verify.add_argument("pages", metavar="PAGE", nargs="*")
     verify.add_argument("--profile", help="of one profile only")
-    verify.add_argument(
-        "--trials", type=_count, default=1, metavar="K", help="trials to recompute (default: 1)"
+    depth = verify.add_mutually_exclusive_group()
+    depth.add_argument(
+        "--trials", type=_whole, default=1, metavar="K", help="trials to recompute (default: 1)"
     )
-    verify.add_argument(
+    depth.add_argument(
+        "--cheap", action="store_true", help="recompute at most one task of each experiment"
+    )
+    depth.add_argument(
         "--quick", action="store_true", help="digests and rules only; execute no page"
     )
     verify.add_argument("--engine", default="threads", help=ENGINE)
@@ -101,6 +112,19 @@ def _count(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"must be a whole number of at least 1, not {text!r}")
     return int(text)
+
+
+def _whole(text: str) -> int:
+    """Return a whole number, of which 0 is one."""
+    return 0 if text == "0" else _count(text)
+
+
+def _names(text: str) -> list[str]:
+    """Return the names in a list such as `regret,real-ml`."""
+    names = [name.strip() for name in text.split(",")]
+    if not all(names) or len(set(names)) < len(names):
+        raise argparse.ArgumentTypeError(f"takes different names, not {text!r}")
+    return names
 
 
 def list_pages(project: Project, args) -> int:
@@ -144,17 +168,21 @@ def run_pages(project: Project, args) -> int:
     pages = contents.select(contents.discover(project), args.pages)
     options = parameters.parse_options(args.options)
     parameters.check_options(options, pages)
-    values = {page: parameters.resolve(project, page, args.profile, options) for page in pages}
+    if args.only:
+        from ci.experiments import having
+
+        pages = having(pages, args.only)
+    values = [parameters.resolve(project, page, args.profile, options) for page in pages]
     engine = _engine(args.engine)
 
     from ci.execute import Request, execute, report
 
-    failed = False
-    for page, chosen in values.items():
+    failed, waiting = False, set(args.only)
+    for page, chosen in zip(pages, values, strict=True):
         target = runs.place(project, page)
         if args.out:
             target = args.out.resolve() / (page.page if len(pages) > 1 else "")
-        request = Request(page, chosen, target, args.profile, engine)
+        request = Request(page, chosen, target, args.profile, engine, only=tuple(args.only))
         run, failure = execute(project, request)
         if failure:
             failed = True
@@ -164,7 +192,14 @@ def run_pages(project: Project, args) -> int:
         for table in run.tables.values():
             print(f"table:    {shown(run.folder / table.file)}")
         print(f"verdicts: {_counts(run)}")
-    return 1 if failed else 0
+        waiting -= {table.name for table in run.tables.values() if table.source == "live"}
+    if waiting and not failed:
+        print(
+            f"regretbook: not computed: {', '.join(sorted(waiting))}; no page that ran has such an "
+            "experiment with its data on this machine",
+            file=sys.stderr,
+        )
+    return 1 if failed or waiting else 0
 
 
 def _counts(run: runs.Run) -> str:
@@ -219,7 +254,7 @@ def verify_pages(project: Project, args) -> int:
     from ci.verify import verify
 
     engine = _engine(args.engine)
-    trials = None if args.quick else args.trials
+    trials = None if args.quick else "cheap" if args.cheap else args.trials
     return verify(project, args.pages, args.profile, trials, engine)
 
 

@@ -44,6 +44,7 @@ class Request(NamedTuple):
     engine: str = "threads"
     threads: int | None = None  # cores that the kernel may use; None: all of them
     environment: dict = {}  # noqa: RUF012
+    only: tuple[str, ...] = ()  # the experiments to compute; none: all
 
 
 def log_of(project: Project, request: Request) -> Path:
@@ -141,14 +142,19 @@ def _describe(project: Project, request: Request) -> Info:
         dirty=dirty,
         versions=provenance.versions(),
         machine=provenance.machine(),
+        only=request.only,
     )
 
 
 def _environment(project: Project, request: Request, work: Path) -> dict[str, str]:
-    """Return what the kernel is told: our code, its project, run, engine and share of cores."""
+    """Return what the kernel is told: our code, its page, run, engine and share of cores."""
     return {
         "PYTHONPATH": os.pathsep.join(filter(None, [str(CODE), os.environ.get("PYTHONPATH")])),
         "REGRETBOOK_ROOT": str(project.root),
+        "REGRETBOOK_PAGE": request.page.place,
+        "REGRETBOOK_PROFILE": request.profile,
+        "REGRETBOOK_ONLY": ",".join(request.only),
+        "REGRETBOOK_VERIFY": "",
         "REGRETBOOK_RUN": str(work),
         "REGRETBOOK_PROGRESS": str(work / "progress.jsonl"),
         "REGRETBOOK_ENGINE": request.engine,

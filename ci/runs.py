@@ -47,6 +47,7 @@ class Info(NamedTuple):
     seconds: float = 0.0
     status: str = "running"  # then "ok" or "failed"
     digest: str = ""  # of everything that the run depended on
+    only: tuple[str, ...] = ()  # the experiments that were to be computed; none: all
     error: Failure | None = None
 
 
@@ -85,8 +86,9 @@ def read(folder: Path) -> Run | None:
     """Return the run of a folder, or None when there is none or it is damaged."""
     try:
         plain = json.loads((folder / "run.json").read_text(encoding="utf-8"))
-        error = plain.pop("error")
-        info = Info(**plain, error=Failure(**error) if error else None)
+        plain["error"] = Failure(**plain["error"]) if plain["error"] else None
+        plain["only"] = tuple(plain.get("only", ()))
+        info = Info(**plain)
         return Run(folder, info, journal.read(folder))
     except (OSError, ValueError, TypeError, KeyError, BookError):
         return None

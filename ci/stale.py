@@ -28,7 +28,7 @@ def installed(project: Project) -> dict[str, str | None]:
     """Return the versions of all pinned packages as they are installed, which pins cannot know."""
     text = project.constraints.read_text(encoding="utf-8") if project.constraints.exists() else ""
     pinned = {name: _version(name) for name in re.findall(r"^([\w.-]+)==", text, flags=re.M)}
-    return pinned | provenance.versions()
+    return provenance.versions() | pinned
 
 
 @functools.cache
@@ -42,15 +42,18 @@ def _version(name: str) -> str | None:
 def inputs(project: Project, page: Page, entries: list[journal.Entry]) -> dict:
     """Return the digests of the data and pages that a run noted, and of recorded results.
 
-    Recorded results matter only to a run that showed them, or that lacked the data for its own.
+    Recorded results matter only to a page that shows them or would if they were there, and to a run
+    that lacked the data for its own.
     """
     noted = {
         kind.__name__.lower(): {e.name: e.digest for e in entries if isinstance(e, kind)}
         for kind in (journal.Data, journal.Loaded)
     }
     borrowed = any(isinstance(e, journal.Table) and e.source == "recorded" for e in entries)
-    if borrowed or None in noted["data"].values():
-        files = sorted((project.results / page.chapter).rglob("*.csv"))
+    asks = any(re.search(r"\brecorded\(", cell.source) for cell in page.cells)
+    if borrowed or asks or None in noted["data"].values():
+        # The tables, and the records, whose commits and dates the page shows.
+        files = sorted((project.results / page.chapter).glob("*/*.*"))
         noted["recorded"] = {
             str(path.relative_to(project.results)): _sha256(path) for path in files
         }

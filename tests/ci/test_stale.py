@@ -108,6 +108,18 @@ def test_recorded_results_are_a_reason_for_the_page_that_shows_them(sandbox):
     assert not fresh(sandbox)
 
 
+def test_a_page_that_asks_for_the_printed_scale_is_stale_when_it_gets_there(sandbox):
+    sandbox.edit(PAGE, "print(doubled)", 'print(results.recorded("regret").note)')
+    sandbox.run(entries=[sandbox.data])
+    for file in ("regret.csv", "index.json"):
+        assert fresh(sandbox)
+        sandbox.add(f"results/linear-bandits/thesis/{file}", "new")
+        assert not fresh(sandbox)
+        sandbox.run(entries=[sandbox.data])
+    sandbox.add("results/clustering-of-bandits/thesis/regret.csv", "of another chapter")
+    assert fresh(sandbox)
+
+
 def test_a_run_without_notebook_or_with_damaged_run_json_is_stale(executed):
     folder = runs.place(executed.project, executed.pages["linear-bandits"], "book")
     (folder / "run.json").write_text('{"chapter": "linear')

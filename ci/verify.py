@@ -1,0 +1,262 @@
+"""Verifying: what is recorded is what its record says, what the rules say, what a run gives."""
+
+import json
+import sys
+import tempfile
+from pathlib import Path
+from typing import NamedTuple
+
+from ci import contents, parameters
+from ci.contents import Page
+from ci.display import say
+from ci.execute import Request, execute, report
+from ci.record import rule_of
+from ci.runs import Run
+from lib import claims, records, results
+from lib.errors import BookError
+from lib.journal import Compared, Judgement
+from lib.paths import Project
+from lib.records import Record
+
+CHEAP = "cheap"  # in place of a number of trials: one task of each experiment
+DIGITS = 9  # of a measurement that must come out again
+
+
+class Kept(NamedTuple):
+    """A record and the file that holds it."""
+
+    path: Path
+    record: Record
+
+    @property
+    def profile(self) -> str:
+        return self.path.parent.name
+
+
+class Again(NamedTuple):
+    """What computing a page again showed: rows compared, what was left out, what differs."""
+
+    rows: int = 0
+    skipped: tuple[str, ...] = ()
+    troubles: tuple[str, ...] = ()
+
+
+def verify(
+    project: Project,
+    names: list[str],
+    profile: str | None = None,
+    trials: int | str | None = 1,
+    engine: str = "threads",
+) -> int:
+    """Compare recorded tables and verdicts with their records, with the rules, and with new runs.
+
+    The first `trials` trials of every experiment are computed again, or one task of each if it is
+    `cheap`; with None no page is executed. Return 1 when anything differs, after naming it.
+    """
+    pages = contents.discover(project)
+    chosen = contents.select(pages, names)
+    wanted = {page.place for page in chosen} or None
+    chapters = {page.chapter for page in chosen} or None
+    kept, troubles = _read(project, wanted, profile)
+    troubles += _strays(project, chapters, profile)
+    if names and not kept and not troubles:
+        what = f" in profile {profile}" if profile else ""
+        raise BookError(f"nothing is recorded of {', '.join(names)}{what}")
+    rows = 0
+    for each in kept:
+        found = _files(each)
+        found += _verdicts(each)
+        if trials is not None and not found:
+            again = _again(project, pages, each, trials, engine)
+            rows += again.rows
+            found += again.troubles
+            for skipped in again.skipped:
+                say(f"{_name(each)}: not computed again: {skipped}")
+        say(f"{_name(each)}: {_counts(each)}, {f'{len(found)} differ' if found else 'as recorded'}")
+        troubles += found
+    for trouble in troubles:
+        print(f"regretbook: {trouble}", file=sys.stderr)
+    tables = sum(len(each.record.tables) for each in kept)
+    verdicts = sum(len(each.record.judgements) for each in kept)
+    ended = f"{len(troubles)} differences" if len(troubles) > 1 else "1 difference"
+    print(
+        f"verified {tables} tables and {verdicts} verdicts of {len(kept)} records"
+        f"{f', {rows} rows computed again' if trials is not None else ''}: "
+        f"{ended if troubles else 'no difference'}"
+    )
+    return 1 if troubles else 0
+
+
+def _name(kept: Kept) -> str:
+    return f"{kept.record.chapter}/{kept.record.page}, profile {kept.profile}"
+
+
+def _counts(kept: Kept) -> str:
+    return f"{len(kept.record.tables)} tables, {len(kept.record.judgements)} verdicts"
+
+
+def _read(
+    project: Project, wanted: set[str] | None, profile: str | None
+) -> tuple[list[Kept], list[str]]:
+    """Return the records of these pages, and say which are damaged or in another's place."""
+    kept, troubles = [], []
+    for path in sorted(project.results.glob("*/*/*.json")):
+        place = f"{path.parts[-3]}/{path.stem}"
+        if (wanted and place not in wanted) or profile not in (None, path.parent.name):
+            continue
+        try:
+            record = records.read(path)
+        except BookError as error:
+            troubles.append(str(error))
+            continue
+        if f"{record.chapter}/{record.page}" != place:
+            troubles.append(f"{records.where(path)} says it is of {record.chapter}/{record.page}")
+        else:
+            kept.append(Kept(path, record))
+    return kept, troubles
+
+
+def _strays(project: Project, chapters: set[str] | None, profile: str | None) -> list[str]:
+    """Name the tables in results/ that no record lists, or that two list."""
+    troubles = []
+    for path in sorted(project.results.rglob("*.csv")):
+        parts = path.relative_to(project.results).parts
+        if (chapters and parts[0] not in chapters) or (profile and profile not in parts):
+            continue
+        listed = []
+        for record in path.parent.glob("*.json"):
+            try:
+                listed += [record.stem] * (path.stem in records.read(record).tables)
+            except BookError:  # said elsewhere
+                listed.append(record.stem)
+        if len(parts) != 3 or not listed:
+            troubles.append(records.trouble(path, None))
+        elif len(listed) > 1:
+            troubles.append(f"{records.where(path)} is recorded by {' and by '.join(listed)}")
+    return troubles
+
+
+def _files(kept: Kept) -> list[str]:
+    """Compare the digest of every recorded table with its file."""
+    found = (
+        records.trouble(kept.path.with_name(f"{name}.csv"), table)
+        for name, table in kept.record.tables.items()
+    )
+    return [trouble for trouble in found if trouble]
+
+
+def _verdicts(kept: Kept) -> list[str]:
+    """Judge every recorded measurement by the rule of today."""
+    troubles = []
+    for judgement in kept.record.judgements:
+        title, where = records.title(judgement), records.where(kept.path)
+        try:
+            verdict, rule = claims.verdict_of(judgement), rule_of(judgement)
+        except BookError as error:
+            troubles.append(f"{where}: {error}")
+            continue
+        before = kept.record.rules.get(title, rule)
+        changed = f"its rule was '{before}' and is '{rule}'" if before != rule else ""
+        if verdict != judgement.verdict:
+            why = f" ({changed})" if changed else ""
+            troubles.append(
+                f"{where}: {title} is recorded as {judgement.verdict}, "
+                f"but the ledger says {verdict}{why}"
+            )
+        elif changed:
+            say(f"{_name(kept)}: {title} is {verdict} still, but {changed}")
+    return troubles
+
+
+def _again(project: Project, pages, kept: Kept, trials: int | str, engine: str) -> Again:
+    """Execute a page with the parameters of its tables, for as many sets of them as there are."""
+    record, where = kept.record, records.where(kept.path)
+    page = next((p for p in pages.values() if p.place == f"{record.chapter}/{record.page}"), None)
+    if page is None:
+        return Again(troubles=(f"{where} is of a page that the book does not have",))
+    whole = Again()
+    for values, names in _sets(record):
+        say(f"{_name(kept)}: computing again")
+        judged = values == record.origin.parameters
+        found = _execute(project, page, kept, values, names, trials, engine, judged)
+        whole = Again(*(a + b for a, b in zip(whole, found, strict=True)))
+    return whole
+
+
+def _sets(record: Record) -> list[tuple[dict, list[str]]]:
+    """Return the parameters of a record, first those of its verdicts, with the tables of each."""
+    sets = {json.dumps(record.origin.parameters, sort_keys=True): []}
+    for name, table in record.tables.items():
+        sets.setdefault(json.dumps(table.origin.parameters, sort_keys=True), []).append(name)
+    return [(json.loads(key), names) for key, names in sets.items()]
+
+
+def _execute(
+    project: Project,
+    page: Page,
+    kept: Kept,
+    recorded: dict,
+    names: list[str],
+    trials: int | str,
+    engine: str,
+    judged: bool,
+) -> Again:
+    where = records.where(kept.path)
+    try:
+        values = parameters.resolve(project, page, kept.profile, recorded)
+    except BookError as error:
+        return Again(troubles=(f"{where}: {error}",))
+    gone = [name for name in recorded if name not in page.parameters]
+    notes = [f"{page.name} has no parameter {', '.join(gone)} any more"] if gone else []
+    depth = {"REGRETBOOK_VERIFY": str(trials) if names else "0"}
+    with tempfile.TemporaryDirectory(prefix="regretbook-") as folder:
+        target = Path(folder) / "run"
+        request = Request(page, values, target, kept.profile, engine, None, depth, tuple(names))
+        run, failure = execute(project, request)
+        if failure:
+            report(project, request, failure)
+            return Again(skipped=tuple(notes), troubles=(f"{where}: {page.name} failed",))
+        tables = _tables(kept, run, names)
+        troubles = [*tables.troubles, *(_judgements(kept, run) if judged else [])]
+        return Again(tables.rows, (*notes, *tables.skipped), tuple(troubles))
+
+
+def _tables(kept: Kept, run: Run, names: list[str]) -> Again:
+    """Return what the run says of the recorded tables of these names."""
+    compared = {entry.name: entry for entry in run.entries(Compared)}
+    rows, skipped, troubles = 0, [], []
+    for name in names:
+        path = kept.path.with_name(f"{name}.csv")
+        if name in compared:
+            entry = compared[name]
+        elif name in run.tables and run.tables[name].source == "live":  # saved by the page itself
+            fresh = (run.folder / run.tables[name].file).read_text(encoding="utf-8")
+            text = path.read_text(encoding="utf-8")
+            entry = Compared(name, *results.differences(text, fresh, None, True))
+        else:
+            entry = Compared(name, 0, f"{run.info.chapter}/{run.info.page} has it no more")
+        rows += entry.rows
+        skipped += [f"{name}, since {entry.skipped}"] if entry.skipped else []
+        troubles += [f"{records.where(path)}: {entry.difference}"] if entry.difference else []
+    return Again(rows, tuple(skipped), tuple(troubles))
+
+
+def _judgements(kept: Kept, run: Run) -> list[str]:
+    """Compare the recorded verdicts with those that the page gives from the recorded tables."""
+    now = {records.title(judgement): judgement for judgement in run.judgements}
+    troubles = []
+    for judgement in kept.record.judgements:
+        title = records.title(judgement)
+        before, after = _text(judgement), _text(now.get(title))
+        if before != after:
+            troubles.append(
+                f"{records.where(kept.path)}: {title} is recorded as {before}, computed {after}"
+            )
+    return troubles
+
+
+def _text(judgement: Judgement | None) -> str:
+    if judgement is None:
+        return "nothing"
+    measured = judgement.measured
+    return judgement.verdict + ("" if measured is None else f" ({measured:.{DIGITS}g})")
