@@ -1,8 +1,8 @@
 """Measurements with intervals, the only things that rules judge.
 
 Every function takes one number for each trial and returns a `Measured`: the number, and the 95 %
-interval that decides (chapter after chapter: how a claim is judged). Trials are paired: methods of
-one trial saw the same users, arms and noise. Nothing here is random: a bootstrap has a fixed seed.
+interval that decides. Trials are paired: methods of one trial saw the same users, arms and noise.
+Nothing here depends on the moment: a bootstrap has a fixed seed.
 """
 
 import math
@@ -17,9 +17,7 @@ from lib.errors import BookError
 CONFIDENCE = 0.95
 RESAMPLES = 2000
 KEPT = 200  # numbers of single trials that a measurement carries along, at most
-FINEST = (
-    1e-3  # an interval that must shrink further than this is hopeless: a million times the work
-)
+FINEST = 1e-3  # factor of the width below which more trials are hopeless: a million times as many
 
 
 class Measured(NamedTuple):
@@ -97,14 +95,9 @@ def ratio(a: Sequence[float], b: Sequence[float]) -> Measured:
     n = len(a)
     without = (a.sum() - a) / (b.sum() - b)
     half = _quantile(n) * math.sqrt((n - 1) / n * float(((without - without.mean()) ** 2).sum()))
-    positive = (a >= 0).all() and (b > 0).all()
-    return _measured(
-        float(a.mean() / b.mean()),
-        half,
-        a / b if (b != 0).all() else (),
-        (0.0 if positive else -math.inf, math.inf),
-        n,
-    )
+    lowest = 0.0 if (a >= 0).all() and (b > 0).all() else -math.inf
+    single = a / b if (b != 0).all() else ()
+    return _measured(float(a.mean() / b.mean()), half, single, (lowest, math.inf), n)
 
 
 def slope(x: Sequence[float], values: Sequence[Sequence[float]]) -> Measured:
@@ -117,9 +110,13 @@ def slope(x: Sequence[float], values: Sequence[Sequence[float]]) -> Measured:
         raise BookError("a slope needs at least two positive x and a row of values for each trial")
     if not (values.mean(axis=0) > 0).all():
         raise BookError("a slope on logarithmic axes needs positive means")
+    if len(values) < 2:
+        raise BookError("a slope needs at least two trials")
     centred = np.log(x) - np.log(x).mean()
     weights = centred / (centred @ centred)
-    return bootstrap(lambda rows: weights @ np.log(rows.mean(axis=0)), values)
+    with np.errstate(all="ignore"):
+        drawn = np.log(values[_resamples(len(values))].mean(axis=1)) @ weights
+    return _spread(float(np.log(values.mean(axis=0)) @ weights), drawn, len(values))
 
 
 def bootstrap(
@@ -131,29 +128,35 @@ def bootstrap(
 
     The first axis of every sample is the trial, and all are resampled together. Whatever is
     chosen (the best rival, the window of a fit) must be chosen inside `statistic`, so that the
-    interval knows of the choice. The standard error is the bootstrap's, corrected for n, and the
-    quantile Student's: for a mean this is the interval of `mean`. Percentiles would be too
-    narrow with the three to ten trials that most experiments have.
+    interval knows of the choice.
     """
     samples = [np.asarray(sample, dtype=float) for sample in samples]
     lengths = {len(sample) for sample in samples if sample.ndim}
     if len(lengths) != 1 or lengths.pop() < 2 or not all(np.isfinite(s).all() for s in samples):
         raise BookError("a bootstrap needs samples over the same two or more trials, all finite")
     n = len(samples[0])
-    value = float(statistic(*samples))
+    with np.errstate(all="ignore"):
+        drawn = [statistic(*(sample[rows] for sample in samples)) for rows in _resamples(n)]
+    return _spread(float(statistic(*samples)), np.array(drawn, dtype=float), n, within)
+
+
+def _resamples(n: int) -> np.ndarray:
+    return np.random.default_rng(0).integers(n, size=(RESAMPLES, n))
+
+
+def _spread(value: float, drawn: np.ndarray, n: int, within=(-math.inf, math.inf)) -> Measured:
+    """Return a statistic with the standard error of its resamples and Student's quantile.
+
+    The error is corrected for n, so that for a mean this is the interval of `mean`. Percentiles
+    would be too narrow with the three to ten trials that most experiments have.
+    """
     if not math.isfinite(value):
         raise BookError(f"the statistic of the samples is {value}, but must be a finite number")
-    rng = np.random.default_rng(0)
-    with np.errstate(all="ignore"):
-        drawn = np.array([
-            statistic(*(sample[rows] for sample in samples))
-            for rows in rng.integers(n, size=(RESAMPLES, n))
-        ], dtype=float)  # fmt: skip
     drawn = drawn[np.isfinite(drawn)]
     if len(drawn) < RESAMPLES / 2:
         raise BookError("the statistic is not a number for most resamples of the trials")
     half = _quantile(n) * float(drawn.std()) * math.sqrt(n / (n - 1))
-    return _measured(value, half, samples[0] if samples[0].ndim == 1 else (), within, n)
+    return _measured(value, half, (), within, n)
 
 
 def shrunk(measured: Measured, factor: float) -> Measured:
