@@ -1,18 +1,21 @@
-"""The ledger is complete and readable; a verdict is a function of the measurement and the rule."""
+"""The ledger is complete and readable; a verdict is a function of the rule and the measurement."""
 
-import html
 import json
+import math
 import re
+import sys
 from collections import Counter
 
 import numpy as np
 import pytest
 import yaml
 
-from lib import claims, journal, paths
+from lib import claims, journal, measure, paths, toc
 from lib.errors import BookError
+from lib.journal import Judgement
+from lib.measure import Measured
 
-SPEC = paths.ROOT.parent / "shared" / "spec" / "claims.yaml"
+SPEC = paths.CODE.parent / "shared" / "spec" / "claims.yaml"
 THESIS_CLAIMS = {
     "mbrl": ("model-based", 44),
     "zsg": ("zero-shot", 39),
@@ -23,52 +26,65 @@ THESIS_CLAIMS = {
     "duel": ("dueling", 32),
 }
 LEDGER = claims.ledger()
-ENTRY = {
-    "id": "toy",
-    "chapter": "dueling",
-    "kind": "number",
-    "statement": "A claim.",
-    "source": "Here.",
-    "print": {"value": 10.0, "unit": "percent"},
-}
+RULES = [(claim, rule) for claim in LEDGER.values() for rule in claim.questions.values()]
 RULE = {
     "measure": "gain",
     "vacuous": "radius > 5",
-    "reproduced": "low <= printed <= high and abs(measured - printed) < 0.5 * printed",
-    "direction": "low > 0",
-    "refuted": "high < 0",
+    "reproduced": "abs(measured - printed) <= 2",
+    "direction": "measured > 0",
+    "refuted": "measured < 0",
+}
+NUMBER = {"value": 10.0, "unit": "percent"}
+ENTRY = {"id": "toy", "statement": "A claim.", "source": "Here."}
+THEOREM = {**ENTRY, "nature": "theorem", "number": NUMBER, "rule": RULE}
+EXPERIMENT = {
+    **ENTRY,
+    "nature": "experiment",
+    "number": NUMBER,
+    "printed": {"T": 1000, "users": [5, 100]},
+    "questions": {"reconstruction": RULE, "advantage": RULE},
 }
 
 
 @pytest.fixture
 def book(tmp_path, monkeypatch):
-    """A ledger of the test's own: book(entry, …) makes it the one that `check` reads."""
-
-    def install(*entries):
-        path = tmp_path / "claims.yml"
-        path.write_text(yaml.safe_dump(list(entries)), encoding="utf-8")
-        ledger = claims.load(path)
-        monkeypatch.setattr(claims, "ledger", lambda: ledger)
-        return ledger
-
+    """A book of the test's own: book(entry, …) writes its ledger, which `judge` then reads."""
+    project = paths.project_at(tmp_path)
+    project.claims.mkdir(parents=True)
+    project.toc.write_text(
+        "root: index\nchapters:\n  - file: bandits/dueling\n  - file: rl/zero-shot/index\n"
+    )
+    monkeypatch.setenv("REGRETBOOK_ROOT", str(tmp_path))
     monkeypatch.delenv("REGRETBOOK_RUN", raising=False)
-    claims.reset()
-    yield install
-    claims.reset()
+
+    def install(*entries, chapter="dueling"):
+        path = project.claims / f"{chapter}.yml"
+        path.write_text(yaml.safe_dump(list(entries), sort_keys=False), encoding="utf-8")
+        return claims.ledger()
+
+    return install
 
 
-def texts(claim):
-    """Return everything of a claim that a reader sees."""
-    unit = claim.print.unit if claim.print else ""
-    return [claim.statement, claim.source, claim.check, unit]
+@pytest.fixture
+def sizes(monkeypatch):
+    """Parameters of the page that is executed."""
+
+    def define(**parameters):
+        for name, value in parameters.items():
+            monkeypatch.setattr(sys.modules["__main__"], name, value, raising=False)
+
+    return define
 
 
-def prose(text):
-    """Return the text without its formulas."""
-    return re.sub(r"\$[^$]*\$", "", text)
+def without(entry, *keys):
+    return {key: value for key, value in entry.items() if key not in keys}
+
+
+# The ledger of the book
 
 
 def test_every_claim_of_the_thesis_is_listed():
+    assert len(LEDGER) == 429
     counts = Counter(id.split("-")[0] for id in LEDGER)
     for prefix, (chapter, count) in THESIS_CLAIMS.items():
         assert counts[prefix] == count
@@ -78,12 +94,16 @@ def test_every_claim_of_the_thesis_is_listed():
 
 @pytest.mark.skipif(not SPEC.exists(), reason="the specification is not on this machine")
 def test_ledger_agrees_with_the_specification():
-    for entry in yaml.safe_load(SPEC.read_text(encoding="utf-8")):
+    for entry in yaml.load(SPEC.read_text(encoding="utf-8"), yaml.CSafeLoader):
         claim = LEDGER[entry["id"]]
         printed = entry["thesis_value"]
-        assert claim.kind == entry["kind"]
-        assert (claim.print and claim.print.value) == (printed and printed["value"])
+        assert (claim.number and claim.number.value) == (printed and printed["value"])
         assert bool(claim.needs) == (entry["needs_data"] not in ("none", "synthetic"))
+
+
+def test_the_ledger_is_in_the_order_of_the_book():
+    chapters = list(dict.fromkeys(claim.chapter for claim in LEDGER.values()))
+    assert chapters == [name for name in toc.chapters() if name in chapters]
 
 
 def test_a_few_dozen_claims_are_headlines():
@@ -93,8 +113,31 @@ def test_a_few_dozen_claims_are_headlines():
 
 
 def test_needed_datasets_are_registered():
-    registry = yaml.safe_load((paths.DATA / "registry.yml").read_text(encoding="utf-8"))
+    registry = yaml.safe_load((paths.project().data / "registry.yml").read_text(encoding="utf-8"))
     assert {name for claim in LEDGER.values() for name in claim.needs} <= set(registry)
+
+
+def test_every_rule_can_fail():
+    """A rule that no measurement could fail judges nothing."""
+    grid = [-1e6, -2.0, -0.3, 0.0, 0.04, 0.3, 0.97, 1.0, 1.2, 7.0, 30.0, 500.0, 1e6]
+    for claim, rule in RULES:
+        bare = claim._replace(questions={"": rule._replace(vacuous=None)})
+        used = {name for text in rule.conditions().values() for name in claims.names(text)}
+        facts = [dict.fromkeys(used - {"measured", "printed"}, value) for value in (0.0, 1.0)]
+        found = {claims.at_point(bare, "", point, given) for point in grid for given in facts}
+        assert found & {"not reproduced", "refuted"}, claim.id
+
+
+def texts(claim):
+    """Return everything of a claim that a reader sees."""
+    unit = claim.number.unit if claim.number else ""
+    rules = [text for rule in claim.questions.values() for text in (rule.unit, rule.control)]
+    return [claim.statement, claim.source, unit, *rules]
+
+
+def prose(text):
+    """Return the text without its formulas."""
+    return re.sub(r"\$[^$]*\$", "", text)
 
 
 def faults(text):
@@ -132,50 +175,47 @@ def test_unlike_statements():
     assert max(counts.values()) == 1
 
 
-@pytest.mark.parametrize("chapter", claims.CHAPTERS)
-def test_table_shows_every_claim_escaped(chapter, book):
-    page = claims.table(chapter)._repr_html_()
-    rows = claims.rows(chapter)
-    assert page.count("<tr id=") == len(rows)
-    assert "$" not in page
-    for row in rows:
-        assert f'<tr id="claim-{row.claim.id}"' in page
-        shown = re.search(rf'id="claim-{re.escape(row.claim.id)}".*?<td>(.*?)<br>', page).group(1)
-        assert not re.search("[<>]", shown)
-        plain = html.unescape(shown).replace(r"\(", "$").replace(r"\)", "$")
-        assert plain == row.claim.statement
-        assert row.verdict == "not run"
-
-
-def test_table_escapes_markup_outside_and_inside_formulas(book):
-    book({**ENTRY, "check": "By hand.", "statement": "<b>$a<b$ & 'c'."})
-    page = claims.table("dueling")._repr_html_()
-    assert r"&lt;b&gt;\(a&lt;b\) &amp; &#x27;c&#x27;." in page
-    assert 'class="rb-verdict rb-not-run">not run<' in page
+# Reading a ledger
 
 
 @pytest.mark.parametrize(
-    ("measured", "low", "high", "radius", "verdict"),
+    ("entry", "complaint"),
     [
-        (10.0, 9.0, 11.0, 1.0, "reproduced"),
-        (14.0, 9.0, 19.0, 1.0, "reproduced"),
-        (16.0, 9.0, 23.0, 1.0, "direction only"),
-        (3.0, 2.0, 4.0, 1.0, "direction only"),
-        (3.0, -1.0, 7.0, 1.0, "not reproduced"),
-        (-3.0, -7.0, -1.0, 1.0, "refuted"),
-        (10.0, 9.0, 11.0, 6.0, "vacuous at this scale"),
+        (without(THEOREM, "nature"), "claim toy: nature is missing"),
+        ({**THEOREM, "nature": "guess"}, "claim toy: nature is 'guess'"),
+        ({**THEOREM, "statment": "x"}, "statment is not a known key; did you mean statement"),
+        ({**THEOREM, "kind": "bound"}, "claim toy: kind is not a known key"),
+        ({**THEOREM, "statement": ""}, "claim toy: statement"),
+        ({**THEOREM, "headline": "yes"}, "claim toy: headline"),
+        ({**THEOREM, "needs": "ml-1m"}, "claim toy: needs"),
+        ({**THEOREM, "number": {"value": "ten", "unit": "x"}}, "claim toy: number"),
+        ({**THEOREM, "number": {"value": 1}}, "claim toy: number"),
+        (without(THEOREM, "number"), "uses printed, but the entry has no number"),
+        (without(THEOREM, "rule"), "claim toy: rule is missing"),
+        ({**THEOREM, "questions": {"advantage": RULE}}, "questions belong to experiments"),
+        ({**THEOREM, "printed": {"T": 5}}, "printed belongs to experiments"),
+        (without(EXPERIMENT, "printed"), "claim toy: printed must give the printed sizes"),
+        ({**EXPERIMENT, "printed": {}}, "claim toy: printed must give"),
+        ({**EXPERIMENT, "printed": {"T": "long"}}, "a positive number as T"),
+        ({**EXPERIMENT, "printed": {"T": 0}}, "a positive number as T"),
+        ({**EXPERIMENT, "printed": {"missing": "T"}}, "a list of names as missing"),
+        ({**EXPERIMENT, "printed": {"T": 5, "missing": ["T"]}}, "as a size and as missing"),
+        (without(EXPERIMENT, "questions"), "claim toy: questions is missing"),
+        ({**EXPERIMENT, "questions": {"gain": RULE}}, "question gain is none of"),
+        ({**EXPERIMENT, "rule": RULE}, "rule belongs to theorems and algebra"),
+        ({**THEOREM, "rule": {"reproduced": "measured > 0"}}, "under measure"),
+        ({**THEOREM, "rule": {"measure": "x"}}, "claim toy: rule needs one of"),
+        ({**THEOREM, "rule": {**RULE, "reproduces": "measured > 0"}}, "did you mean reproduced"),
+        ({**THEOREM, "rule": {**RULE, "reproduced": True}}, "claim toy: rule reproduced"),
+        ({**THEOREM, "rule": {**RULE, "direction": "low > 0"}}, "uses low, but a rule is asked"),
+        ({**THEOREM, "rule": {**RULE, "refuted": "high < 0"}}, "uses high, but a rule is asked"),
+        ({**THEOREM, "rule": {**RULE, "refuted": "control < 0"}}, "uses control, which `judge`"),
     ],
 )
-def test_decide(book, measured, low, high, radius, verdict):
-    claim = book({**ENTRY, "rule": RULE})["toy"]
-    assert claims.decide(claim, measured, low, high, {"radius": radius}) == verdict
-    assert verdict in claims.VERDICTS
-
-
-def test_first_expression_that_holds_decides(book):
-    rule = {"measure": "x", "refuted": "measured > 0", "reproduced": "measured > 0"}
-    claim = book({**ENTRY, "rule": rule})["toy"]
-    assert claims.decide(claim, 1.0, 1.0, 1.0, {}) == "reproduced"
+def test_bad_entries_get_one_sentence(book, entry, complaint):
+    with pytest.raises(BookError, match=complaint) as refused:
+        book(entry)
+    assert "\n" not in str(refused.value)
 
 
 @pytest.mark.parametrize(
@@ -187,11 +227,11 @@ def test_first_expression_that_holds_decides(book):
         "open('x') == 1",
         "print(measured) == 1",
         "max(measured, key=abs) > 0",
-        "[x for x in low] == high",
+        "[x for x in a] == b",
         "(lambda: 1)() == 1",
         "'a' < 'b'",
-        "low[0] < 1",
-        "low if high else measured",
+        "measured[0] < 1",
+        "a if b else measured",
         "(x := 1) > 0",
         "_secret > 0",
         "measured",
@@ -202,142 +242,329 @@ def test_first_expression_that_holds_decides(book):
 )
 def test_unsafe_or_meaningless_expressions_are_refused(book, expression):
     with pytest.raises(BookError, match="claim toy: rule direction"):
-        book({**ENTRY, "rule": {"measure": "x", "direction": expression}})
+        book({**THEOREM, "rule": {"measure": "x", "direction": expression}})
+
+
+def test_an_id_occurs_once_in_all_files(book):
+    with pytest.raises(BookError, match=r"claim toy: id occurs twice in claims/dueling.yml"):
+        book(THEOREM, THEOREM)
+    book(THEOREM)
+    with pytest.raises(BookError, match=r"twice in book/claims: dueling.yml and zero-shot.yml"):
+        book(THEOREM, chapter="zero-shot")
+
+
+def test_a_ledger_file_belongs_to_a_chapter(book):
+    with pytest.raises(BookError, match=r"duelling.yml belongs to no chapter; did you mean duel"):
+        book(THEOREM, chapter="duelling")
+
+
+def test_a_ledger_is_read_in_the_order_of_the_chapters_and_again_when_it_changes(book):
+    book(THEOREM, chapter="zero-shot")
+    assert list(book({**THEOREM, "id": "other"})) == ["other", "toy"]
+    assert claims.ledger()["toy"] is claims.ledger()["toy"]
+    assert book({**THEOREM, "id": "other", "statement": "New."})["other"].statement == "New."
+
+
+# Deciding
+
+
+def judged(value, low=None, high=None, trials=10):
+    low, high = (value if end is None else end for end in (low, high))
+    return Measured(value, low, high, trials)
 
 
 @pytest.mark.parametrize(
-    ("change", "complaint"),
+    ("measured", "radius", "verdict"),
     [
-        ({"kind": "guess"}, "claim toy: kind"),
-        ({"chapter": "duelling"}, "claim toy: chapter"),
-        ({"statment": "x"}, "statment is not a known key; did you mean statement"),
-        ({"statement": ""}, "claim toy: statement"),
-        ({"check": ""}, "claim toy: check"),
-        ({"headline": "yes"}, "claim toy: headline"),
-        ({"needs": "ml-1m"}, "claim toy: needs"),
-        ({"print": {"value": "ten", "unit": "x"}}, "claim toy: print"),
-        ({"print": {"value": 1}}, "claim toy: print"),
-        ({"rule": {"reproduced": "measured > 0"}}, "claim toy: rule"),
-        ({"rule": {"measure": "x"}}, "claim toy: rule"),
-        ({"rule": {"measure": "x", "reproduces": "measured > 0"}}, "did you mean reproduced"),
-        ({"rule": {"measure": "x", "reproduced": True}}, "claim toy: rule reproduced"),
+        (judged(10.0, 9.0, 11.0), 1.0, "reproduced"),
+        (judged(10.0, 7.0, 13.0), 1.0, "direction only"),  # too wide for the tolerance
+        (judged(3.0, 2.0, 4.0), 1.0, "direction only"),
+        (judged(3.0, -1.0, 7.0), 1.0, "undecided"),
+        (judged(-3.0, -7.0, -1.0), 1.0, "refuted"),
+        (judged(-3.0, -7.0, 0.0), 1.0, "not reproduced"),  # zero itself is nothing at all
+        (judged(0.0), 1.0, "not reproduced"),
+        (judged(10.0, 9.0, 11.0), 6.0, "vacuous at this scale"),
     ],
 )
-def test_bad_entries_name_the_claim_and_the_key(book, change, complaint):
-    with pytest.raises(BookError, match=complaint):
-        book({**ENTRY, "check": "By hand.", **change})
+def test_an_interval_gives_the_verdict_that_holds_all_over_it(book, measured, radius, verdict):
+    claim = book(THEOREM)["toy"]
+    assert claims.decide(claim, "", measured, {"radius": radius}) == verdict
+    assert verdict in claims.VERDICTS
 
 
-def test_printed_needs_a_print(book):
-    entry = {key: value for key, value in ENTRY.items() if key != "print"}
-    with pytest.raises(BookError, match="uses printed"):
-        book({**entry, "rule": RULE})
+def test_a_window_inside_the_interval_is_noticed(book):
+    """The ends and the centre agree, but a verdict that holds between them does not."""
+    rule = {"measure": "x", "reproduced": "measured < 1.3 or measured > 1.4"}
+    claim = book({**THEOREM, "rule": rule})["toy"]
+    assert claims.decide(claim, "", judged(1.0, 0.0, 2.0), {}) == "undecided"
 
 
-def test_ids_are_unique(book):
-    with pytest.raises(BookError, match="claim toy: id occurs twice"):
-        book({**ENTRY, "rule": RULE}, {**ENTRY, "rule": RULE})
+def test_vacuous_on_a_part_of_the_interval_is_undecided(book):
+    rule = {"measure": "x", "vacuous": "measured > 1", "reproduced": "measured > 0"}
+    claim = book({**THEOREM, "rule": rule})["toy"]
+    assert claims.decide(claim, "", judged(1.0, 0.5, 1.5), {}) == "undecided"
 
 
-def test_check_writes_the_journal_and_the_table(book, tmp_path, monkeypatch):
-    run = tmp_path / "run"
-    monkeypatch.setenv("REGRETBOOK_RUN", str(run))
-    book({**ENTRY, "rule": RULE})
-    verdict = claims.check(
-        "toy", np.float64(10.5), 9, 12, figure="fig-gain", note="ten $d$", radius=np.int64(1)
-    )
-    assert verdict.verdict == "reproduced"
-    (line,) = (run / "journal.jsonl").read_text(encoding="utf-8").splitlines()
-    assert json.loads(line) == {
-        "kind": "claim", "id": "toy", "verdict": "reproduced", "measured": 10.5, "low": 9.0,
-        "high": 12.0, "unit": "percent", "figure": "fig-gain", "note": "ten $d$",
-        "facts": {"radius": 1},
-    }  # fmt: skip
-    for shown in (verdict._repr_html_(), claims.table("dueling")._repr_html_()):
-        assert "10.5 [9, 12]" in shown
-        assert 'class="rb-verdict rb-reproduced">reproduced<' in shown
-    assert 'href="#fig-gain"' in claims.table("dueling")._repr_html_()
-    claims.reset()
-    assert claims.rows("dueling")[0].verdict == "not run"
+def test_first_condition_that_holds_decides(book):
+    rule = {"measure": "x", "refuted": "measured > 0", "reproduced": "measured > 0"}
+    claim = book({**THEOREM, "rule": rule})["toy"]
+    assert claims.decide(claim, "", judged(1.0), {}) == "reproduced"
 
 
-def test_check_works_without_a_run_folder(book):
-    book({**ENTRY, "rule": RULE})
-    assert claims.check("toy", 10.0, radius=1.0).number() == "10"
-    assert claims.rows("dueling")[0].verdict == "reproduced"
+def test_a_shrinking_interval_never_becomes_undecided_again(book):
+    """`trials_to_decide` halves the width until it finds the change: there must be only one."""
+    claim = book(THEOREM)["toy"]
+    rng = np.random.default_rng(7)
+    for value, left, right in rng.uniform((-5, 0, 0), (15, 10, 10), size=(50, 3)):
+        found = judged(value, value - left, value + right)
+        decided = [
+            claims.decide(claim, "", measure.shrunk(found, s), {"radius": 1.0}) != "undecided"
+            for s in (1.0, 0.7, 0.4, 0.2, 0.1, 0.01)
+        ]
+        assert decided == sorted(decided)
 
 
 @pytest.mark.parametrize(
-    ("arguments", "complaint"),
+    ("share", "verdict"), [(1.0, "refuted"), (0.5, "not reproduced"), (None, "not reproduced")]
+)
+def test_only_the_printed_scale_refutes_an_experiment(book, share, verdict):
+    claim = book(EXPERIMENT)["toy"]
+    found = claims.decide(claim, "advantage", judged(-3.0, -4.0, -2.0), {"radius": 1.0}, share)
+    assert found == verdict
+
+
+@pytest.mark.parametrize(
+    ("measured", "control", "verdict"),
     [
-        ({"measured": float("nan")}, "measured is nan"),
-        ({"measured": float("inf")}, "measured is inf"),
-        ({"measured": 1.0, "low": float("nan")}, "low is nan"),
-        ({"measured": 1.0, "radius": float("nan")}, "radius is nan"),
-        ({"measured": 1.0, "low": 2.0, "high": 0.0}, "does not contain"),
-        ({"measured": 3.0, "low": 0.0, "high": 2.0}, "does not contain"),
+        (10.0, 10.5, "vacuous at this scale"),
+        (10.0, 3.0, "reproduced"),  # the control has the direction, not the number
+        (3.0, 3.0, "vacuous at this scale"),
+        (3.0, 10.0, "vacuous at this scale"),
+        (3.0, -1.0, "direction only"),
+        (-3.0, 10.0, "refuted"),  # a control excuses no failure
     ],
 )
-def test_bad_measurements_are_refused(book, arguments, complaint):
-    book({**ENTRY, "rule": RULE})
-    with pytest.raises(BookError, match=complaint):
-        claims.check("toy", **{"radius": 1.0, **arguments})
-
-
-def test_missing_fact_rule_and_claim_are_refused(book):
-    book({**ENTRY, "rule": RULE}, {**ENTRY, "id": "bare", "check": "By hand."})
-    with pytest.raises(BookError, match="rule vacuous needs radius"):
-        claims.check("toy", 10.0)
-    with pytest.raises(BookError, match="bare has no rule"):
-        claims.check("bare", 10.0)
-    with pytest.raises(BookError, match=r"no claim 'toyy'.*did you mean toy"):
-        claims.check("toyy", 10.0)
-    with pytest.raises(BookError, match=r"no chapter 'duelling'.*did you mean dueling"):
-        claims.table("duelling")
+def test_a_control_that_passes_makes_a_rule_say_nothing(book, measured, control, verdict):
+    claim = book(THEOREM)["toy"]
+    found = claims.decide(claim, "", judged(measured), {"radius": 1}, control=judged(control))
+    assert found == verdict
 
 
 def test_division_by_zero_in_a_rule_is_an_error_not_a_verdict(book):
-    book({**ENTRY, "rule": {"measure": "x", "reproduced": "1 / measured > 0"}})
+    book({**THEOREM, "rule": {"measure": "x", "reproduced": "1 / measured > 0"}})
     with pytest.raises(BookError, match="rule reproduced fails"):
-        claims.check("toy", 0.0)
+        claims.judge("toy", 0.0)
 
 
-def test_interval_against_closed_forms():
-    # With two trials the t distribution is Cauchy: its 95 % quantile factor is tan(0.475 π).
-    two = claims.interval([1.0, 3.0])
-    assert two.mean == 2.0
-    assert two.high - 2.0 == pytest.approx(np.tan(0.475 * np.pi))
-    # With three trials the quantile is 2q √(2 / (1 − 4q²)) at probability 1/2 + q.
-    three = claims.interval([1.0, 2.0, 3.0], confidence=0.9)
-    quantile = 2 * 0.45 * np.sqrt(2 / (1 - 4 * 0.45**2))
-    assert three.high - three.low == pytest.approx(2 * quantile / np.sqrt(3))
-    assert claims.interval([5.0, 5.0]) == (5.0, 5.0, 5.0)
+# Scale
 
 
-def test_interval_covers_as_often_as_it_says():
-    rng = np.random.default_rng(1)
-    hits = [low <= 0 <= high for _, low, high in map(claims.interval, rng.normal(size=(2000, 4)))]
-    assert np.mean(hits) == pytest.approx(0.95, abs=0.02)
+@pytest.mark.parametrize(
+    ("given", "text", "share"),
+    [
+        ({"T": 1000, "users": 100}, "printed scale", 1.0),
+        ({"T": 5000, "users": 100}, "printed scale", 1.0),  # larger counts as printed
+        ({"T": 250, "users": 100}, "reduced (T 250 of 1000)", 0.25),
+        ({"T": 250, "users": 50}, "reduced (T 250 of 1000, users 50 of 100)", 0.125),
+        ({"T": 1000, "users": [3, 60]}, "reduced (users 60 of 100)", 0.6),
+        ({"T": 1000, "users": np.array([3, 100])}, "printed scale", 1.0),
+    ],
+)
+def test_scale_is_computed_from_the_sizes(book, given, text, share):
+    assert claims.scale_of(book(EXPERIMENT)["toy"], given) == (text, pytest.approx(share))
 
 
-@pytest.mark.parametrize("values", [[], [1.0], [1.0, float("nan")], [[1.0, 2.0]]])
-def test_interval_needs_two_finite_trials(values):
-    with pytest.raises(BookError, match="at least two trials"):
-        claims.interval(values)
+def test_large_sizes_are_readable(book):
+    claim = book({**EXPERIMENT, "printed": {"users": 1000, "T": 1_000_000}})["toy"]
+    found = claims.scale_of(claim, {"users": 80, "T": 20_000})
+    assert found.text == "reduced (users 80 of 1000, T 20,000 of 1,000,000)"
 
 
-def test_interval_refuses_a_confidence_outside_the_unit_interval():
-    with pytest.raises(BookError, match="confidence is 95"):
-        claims.interval([1.0, 2.0], confidence=95)
+def test_what_is_not_printed_is_said(book):
+    claim = book({**EXPERIMENT, "printed": {"T": 1000, "missing": ["noise"]}})["toy"]
+    assert claims.scale_of(claim, {"T": 1000}) == ("printed scale; noise not printed", 1.0)
+    assert claims.scale_of(claim, {"T": 10}).text == "reduced (T 10 of 1000); noise not printed"
+    claim = book({**EXPERIMENT, "printed": {"missing": ["T", "noise"]}})["toy"]
+    assert claims.scale_of(claim, {}) == ("no printed scale (T, noise not printed)", None)
 
 
-def test_a_skipped_claim_is_not_run_and_says_why(tmp_path, monkeypatch):
+def test_theorems_and_algebra_have_no_scale(book):
+    assert claims.scale_of(book(THEOREM)["toy"], {}) == ("", None)
+
+
+@pytest.mark.parametrize("value", [0, -5, "many", [], math.nan])
+def test_a_size_is_a_positive_number(book, value):
+    with pytest.raises(BookError, match="T is"):
+        claims.scale_of(book(EXPERIMENT)["toy"], {"T": value, "users": 3})
+
+
+# Judging
+
+
+def test_judge_reads_sizes_from_the_page_and_writes_the_journal(book, sizes, tmp_path, monkeypatch):
+    run = tmp_path / "run"
+    monkeypatch.setenv("REGRETBOOK_RUN", str(run))
+    book(EXPERIMENT)
+    sizes(T=250, users=100)
+    verdict = claims.judge(
+        "toy", [9.5, 10.0, 10.5], question="advantage", figure="fig-gain", note="ten $d$",
+        control=np.float64(1.5), radius=np.int64(1),
+    )  # fmt: skip
+    assert verdict.verdict == "reproduced"
+    (line,) = (run / "journal.jsonl").read_text(encoding="utf-8").splitlines()
+    low, high = measure.mean([9.5, 10.0, 10.5])[1:3]
+    assert json.loads(line) == {
+        "kind": "judgement", "id": "toy", "question": "advantage", "verdict": "reproduced",
+        "scale": "reduced (T 250 of 1000)", "share": 0.25, "measured": 10.0, "low": low,
+        "high": high, "unit": "percent", "trials": 3, "needed": None, "figure": "fig-gain",
+        "note": "ten $d$", "facts": {"radius": 1}, "values": [9.5, 10.0, 10.5],
+        "control": [1.5, 1.5, 1.5],
+    }  # fmt: skip
+    assert journal.read(run) == [verdict.judgement]
+
+
+def test_the_verdict_shows_everything_that_the_rule_used(book, sizes):
+    book(EXPERIMENT)
+    sizes(T=250, users=100)
+    shown = claims.judge("toy", [9.0, 11.0], question="advantage", control=1.5, radius=1)
+    page = shown._repr_html_()
+    for text in (
+        'class="rb-verdict rb-undecided">undecided<',
+        "<code>toy</code> advantage",
+        "10 [-2.706, 22.71] percent",
+        "2 trials; reduced (T 250 of 1000); about 4 trials would decide; control 1.5",
+        "reproduced: abs(measured - printed) &lt;= 2",
+    ):
+        assert text in page, text
+    assert repr(shown) == "toy advantage: undecided (10 [-2.706, 22.71])"
+
+
+def test_markup_is_escaped_outside_and_inside_formulas(book):
+    book({**THEOREM, "statement": "<b>$a<b$ & 'c'."})
+    page = claims.judge("toy", 10.0, radius=1)._repr_html_()
+    assert r"&lt;b&gt;\(a&lt;b\) &amp; &#x27;c&#x27;." in page
+
+
+def test_values_are_a_number_a_measurement_trials_or_hits(book):
+    book({**THEOREM, "rule": {"measure": "x", "reproduced": "measured > 0"}})
+
+    def number(values):
+        return claims.judge("toy", values).judgement[5:8]
+
+    assert number(10) == (10.0, 10.0, 10.0)
+    assert number(np.float64(2.0)) == (2.0, 2.0, 2.0)
+    assert number(measure.worst([1.0, 3.0])) == (3.0, 3.0, 3.0)
+    assert number([1.0, 3.0]) == measure.mean([1.0, 3.0])[:3]
+    assert number(np.array([True, False, True])) == measure.share([1, 0, 1])[:3]
+
+
+def test_sizes_of_the_page_the_measurement_and_the_call(book, sizes):
+    book({**EXPERIMENT, "printed": {"T": 1000, "trials": 10}})
+    sizes(T=1000)
+
+    def scale(**words):
+        found = claims.judge("toy", [9.5, 10.0, 10.5], question="advantage", radius=1, **words)
+        return found.judgement.scale
+
+    assert scale() == "reduced (trials 3 of 10)"  # no parameter is called trials
+    sizes(trials=10)
+    assert scale() == "printed scale"
+    assert scale(sizes={"T": 500}) == "reduced (T 500 of 1000)"
+
+
+def test_a_size_that_nobody_knows_is_asked_for(book):
+    book({**EXPERIMENT, "printed": {"depth": 12}})
+    with pytest.raises(BookError, match=r"prints depth.*sizes=\{'depth': …\}"):
+        claims.judge("toy", 1.0, question="advantage", radius=1)
+
+
+def test_an_undecided_claim_says_how_many_trials_would_decide(book):
+    book({**THEOREM, "rule": {"measure": "x", "reproduced": "measured > 0"}})
+    found = claims.judge("toy", Measured(2.0, -2.0, 6.0, trials=5)).judgement
+    assert (found.verdict, found.needed) == ("undecided", 21)
+    assert claims.judge("toy", Measured(2.0, 1.0, 3.0, trials=5)).judgement.needed is None
+
+
+def test_questions_may_be_left_out_where_there_is_one(book, sizes):
+    one = {**EXPERIMENT, "id": "one", "questions": {"reconstruction": RULE}}
+    book(EXPERIMENT, one, {**THEOREM, "id": "bound"})
+    sizes(T=1000, users=100)
+    assert claims.judge("one", 10.0, radius=1).judgement.question == "reconstruction"
+    assert claims.judge("bound", 10.0, radius=1).judgement.question == ""
+    with pytest.raises(BookError, match="needs one of its questions: reconstruction and advantage"):
+        claims.judge("toy", 10.0, radius=1)
+    with pytest.raises(BookError, match="has no question 'advantage'; it has reconstruction"):
+        claims.judge("one", 10.0, question="advantage", radius=1)
+    with pytest.raises(BookError, match="has no question 'advantage'; it has none"):
+        claims.judge("bound", 10.0, question="advantage", radius=1)
+
+
+@pytest.mark.parametrize(
+    ("values", "facts", "complaint"),
+    [
+        (math.nan, {}, "measured is nan"),
+        (math.inf, {}, "measured is inf"),
+        (Measured(1.0, math.nan, 2.0), {}, "low is nan"),
+        (Measured(1.0, 2.0, 0.0), {}, "does not contain"),
+        (Measured(3.0, 0.0, 2.0), {}, "does not contain"),
+        (1.0, {"radius": math.nan}, "radius is nan"),
+        (1.0, {"radius": None}, "radius is None"),
+        ([1.0], {}, "at least two trials"),
+        (1.0, {"control": math.nan}, "control is nan"),
+    ],
+)
+def test_bad_measurements_are_refused(book, values, facts, complaint):
+    book(THEOREM)
+    with pytest.raises(BookError, match=complaint):
+        claims.judge("toy", values, **{"radius": 1.0, **facts})
+
+
+def test_missing_facts_and_claims_are_refused(book):
+    book(THEOREM)
+    with pytest.raises(BookError, match="rule vacuous needs radius"):
+        claims.judge("toy", 10.0)
+    with pytest.raises(BookError, match=r"no claim 'toyy'.*did you mean toy"):
+        claims.judge("toyy", 10.0, radius=1)
+
+
+def test_a_skipped_claim_is_not_run_and_says_why(book, tmp_path, monkeypatch):
     monkeypatch.setenv("REGRETBOOK_RUN", str(tmp_path))
-    some = next(iter(claims.ledger()))
-    verdict = claims.skip(some, "needs ten million rounds")
-    assert (verdict.verdict, verdict.measured) == ("not run", None)
-    assert "ten million" in claims.row_html(verdict)
-    (entry,) = journal.read(tmp_path)
-    assert entry["note"] == "needs ten million rounds"
+    book(EXPERIMENT)
+    verdict = claims.skip("toy", "needs ten million rounds", question="advantage")
+    assert (verdict.verdict, verdict.judgement.measured) == ("not run", None)
+    assert "ten million" in verdict._repr_html_()
+    assert journal.read(tmp_path) == [verdict.judgement]
+    assert claims.verdict_of(verdict.judgement) == "not run"
     with pytest.raises(BookError, match="say why"):
-        claims.skip(some, " ")
+        claims.skip("toy", " ", question="advantage")
+
+
+# Judging again what was recorded
+
+
+def test_a_recorded_judgement_is_judged_again_from_its_numbers_alone(book, sizes, tmp_path):
+    book(EXPERIMENT, {**THEOREM, "id": "bound"})
+    sizes(T=250, users=100)
+    found = [
+        claims.judge("bound", Measured(*numbers, trials=4), radius=radius, control=control)
+        for numbers in ((10, 9, 11), (3, -1, 7), (-3, -4, -2), (10, 5, 15))
+        for radius in (1, 6)
+        for control in (None, 10.2)
+    ]
+    found += [claims.judge("toy", -3.0, question="advantage", radius=1)]
+    assert {each.verdict for each in found} >= {
+        "reproduced", "direction only", "undecided", "refuted", "not reproduced",
+        "vacuous at this scale",
+    }  # fmt: skip
+    for each in found:
+        again = Judgement(**json.loads(json.dumps(each.judgement._asdict())))
+        assert claims.verdict_of(again) == each.verdict
+
+
+def test_a_changed_rule_changes_the_verdict_of_a_recorded_judgement(book):
+    book(THEOREM)
+    judgement = claims.judge("toy", 10.0, radius=1).judgement
+    book({**THEOREM, "rule": {**RULE, "reproduced": "measured > 11"}})
+    assert claims.verdict_of(judgement) == "direction only"
+    with pytest.raises(BookError, match="rule vacuous needs radius"):
+        claims.verdict_of(judgement._replace(facts={}))
