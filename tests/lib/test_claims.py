@@ -123,7 +123,7 @@ def test_every_rule_can_fail():
     for claim, rule in RULES:
         bare = claim._replace(questions={"": rule._replace(vacuous=None)})
         used = {name for text in rule.conditions().values() for name in claims.names(text)}
-        facts = [dict.fromkeys(used - {"measured", "printed"}, value) for value in (0.0, 1.0)]
+        facts = [dict.fromkeys(used - {"measured", "printed"}, value) for value in (0.0, 1.0, 5.0)]
         found = {claims.at_point(bare, "", point, given) for point in grid for given in facts}
         assert found & {"not reproduced", "refuted"}, claim.id
 
