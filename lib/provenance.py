@@ -1,14 +1,20 @@
 """What a number depends on besides its own code: packages, the library's text, the machine."""
 
+import ast
 import functools
 import hashlib
 import os
 import platform
+import re
+from collections.abc import Iterable
 from importlib import metadata
 
+from lib.definitions import imports, normalised
+from lib.errors import BookError
 from lib.paths import LIB
 
 NUMERICAL = ("numpy", "scipy", "numba", "llvmlite", "pandas", "scikit-learn", "torch")
+_LIB = {path.stem: path.read_text("utf-8") for path in LIB.glob("*.py")}  # as this process has it
 
 
 @functools.cache
@@ -21,6 +27,55 @@ def versions() -> dict[str, str]:
         except metadata.PackageNotFoundError:
             continue
     return found
+
+
+def ground(statements: Iterable[str]) -> str:
+    """Return what a program stands on: the packages and the parts of `lib` that it imports."""
+    found: set[str] = set()
+    waiting = set().union(*map(_lib_imports, statements))
+    while waiting:
+        found.add(name := waiting.pop())
+        waiting |= _lib_imports(_LIB[name]) - found
+    return _heading(found)
+
+
+def check_ground(heading: str) -> None:
+    """Refuse a program that stands on other packages or another `lib` than this process has."""
+    ours = _heading(re.findall(r"^# lib/(\w+)\.py", heading, re.MULTILINE)).splitlines()
+    other = [line for line in heading.strip().splitlines() if line not in ours]
+    if other:
+        raise BookError(
+            f"A task was made with {other[0].removeprefix('# ')}, which this process does not "
+            "have: install the same version of the book and of its packages on all machines."
+        )
+
+
+def _heading(parts: Iterable[str]) -> str:
+    packages = ", ".join(f"{name} {version}" for name, version in versions().items())
+    return "\n".join([f"# {packages}", *(f"# lib/{p}.py {_lib_digest(p)}" for p in sorted(parts))])
+
+
+@functools.cache
+def _lib_imports(source: str) -> frozenset[str]:
+    found = (module.split(".") for module in imports(ast.parse(source)))
+    return frozenset(path[1] for path in found if path[0] == "lib" and len(path) > 1)
+
+
+def _lib_digest(name: str) -> str:
+    """Return the digest of a part of `lib`, which must still be what this process imported."""
+    path, ours = LIB / f"{name}.py", _LIB.get(name, "")
+    now = path.read_text("utf-8") if path.is_file() else ""
+    if now != ours and _digest(now) != _digest(ours):
+        raise BookError(
+            f"lib/{name}.py has changed since this process began: start it again, finished work is "
+            "kept."
+        )
+    return _digest(ours)
+
+
+@functools.cache
+def _digest(source: str) -> str:
+    return hashlib.sha256(normalised(source).encode()).hexdigest()[:20]
 
 
 def lib_digest() -> str:

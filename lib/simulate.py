@@ -4,8 +4,9 @@ All policies of a trial meet the same problem, users, arms and noise, because th
 its own random stream that no policy touches: comparisons are paired.
 """
 
-import inspect
 from collections.abc import Callable
+from functools import cache
+from itertools import product
 from typing import NamedTuple
 
 import numpy as np
@@ -20,6 +21,11 @@ from lib.trial import rounds
 STREAMS = {"report": 0, "tune": 1}
 
 
+def functions_of(method: NamedTuple) -> dict[str, Callable]:
+    """Return the functions of a policy or an environment, of any fields, by name."""
+    return {name: value for name, value in method._asdict().items() if callable(value)}
+
+
 class Environment(NamedTuple):
     """Who comes, what is on offer, what it pays: four functions of a page."""
 
@@ -28,6 +34,8 @@ class Environment(NamedTuple):
     expected: Callable  # expected(problem, t, user, items, arms) -> mean rewards (K,)
     feedback: Callable  # feedback(problem, t, user, item, mean, rng) -> reward
     rounds: Callable = rounds  # the loop, for the rare problem that needs another one
+
+    functions = property(functions_of)
 
 
 class Policy(NamedTuple):
@@ -38,6 +46,8 @@ class Policy(NamedTuple):
     learn: Callable  # learn(state, t, user, x, reward, item), changes the arrays of state
     watch: Callable | None = None  # watch(state, problem) -> dict of numbers, at every checkpoint
     parameters: dict = {}  # noqa: RUF012
+
+    functions = property(functions_of)
 
 
 def simulate(
@@ -56,17 +66,13 @@ def simulate(
 
     A setting is passed to `make`; its numbers become columns. It may hold its own `T`.
     """
-    if T < 1 or trials < 1:
-        raise BookError(f"T and trials must be at least 1, got T = {T} and trials = {trials}.")
     settings = [{}] if settings is None else settings
-    cases = [
-        (setting, name, trial)
-        for setting in settings
-        for name in policies
-        for trial in range(trials)
-    ]
-    distinct = {policy[:4]: policy for policy in policies.values()}  # tuning shares its functions
-    programs = {key: program_of(environment, policy) for key, policy in distinct.items()}
+    if min([T, trials, *(setting.get("T", T) for setting in settings)]) < 1:
+        raise BookError(f"T and trials must be at least 1, got T = {T} and trials = {trials}.")
+    # The points of a search have the same functions and share one program.
+    text_of = cache(lambda code: _program({**functions_of(environment), **dict(code)}))
+    programs = {name: text_of(tuple(functions_of(p).items())) for name, p in policies.items()}
+    cases = list(product(settings, policies, range(trials)))
     tasks = []
     for setting, name, trial in cases:
         horizon = int(setting.get("T", T))
@@ -78,13 +84,10 @@ def simulate(
             "stream": STREAMS[stream],
             "trial": trial,
         }
-        text, threads = programs[policies[name][:4]], isinstance(policies[name].choose, Dispatcher)
-        tasks.append(engine.Task(text, "_play", arguments, work=horizon, threads=threads))
-    frames = []
-    for (setting, name, trial), result in zip(cases, engine.run(tasks, label), strict=True):
-        columns = {k: v for k, v in setting.items() if np.ndim(v) == 0}
-        frames.append(pd.DataFrame({**columns, "policy": name, "trial": trial, **result}))
-    return pd.concat(frames, ignore_index=True)
+        threads = isinstance(policies[name].choose, Dispatcher)
+        tasks.append(engine.Task(programs[name], "_play", arguments, horizon, threads))
+    known = [_known(setting, policy=name, trial=trial) for setting, name, trial in cases]
+    return _table(known, engine.run(tasks, label), label)
 
 
 def repeat(
@@ -94,64 +97,29 @@ def repeat(
     seed: int,
     settings: list[dict] | None = None,
     stream: str = "report",
+    work: float | Callable[[dict], float] = 1.0,
     label: str = "experiment",
 ) -> pd.DataFrame:
-    """Run function(rng, **setting) for every setting and trial; its numbers become rows."""
-    settings = [{}] if settings is None else settings
-    cases = [(setting, trial) for setting in settings for trial in range(trials)]
-    text = program.text({"_repeated": function}, "from lib.trial import repeat_once\n" + _REPEAT)
+    """Run function(rng, **setting) for every setting and trial; its numbers become rows.
+
+    `work` says how long a trial takes, in any unit: a number, or a function of the setting.
+    """
+    if trials < 1:
+        raise BookError(f"trials must be at least 1, got {trials}.")
+    cases = list(product([{}] if settings is None else settings, range(trials)))
+    text = program.text({"_repeated": function}, _REPEAT)
     common = {"seed": seed, "stream": STREAMS[stream]}
     tasks = [
-        engine.Task(text, "_once", {"setting": setting, "trial": trial, **common})
+        engine.Task(
+            text,
+            "_once",
+            {"setting": setting, "trial": trial, **common},
+            work(setting) if callable(work) else work,
+        )
         for setting, trial in cases
     ]
-    frames = []
-    for (setting, trial), result in zip(cases, engine.run(tasks, label), strict=True):
-        columns = {k: v for k, v in setting.items() if np.ndim(v) == 0}
-        rows = {name: np.atleast_1d(value) for name, value in result.items()}
-        frames.append(pd.DataFrame({**columns, "trial": trial, **rows}))
-    return pd.concat(frames, ignore_index=True)
-
-
-def tune(
-    environment: Environment,
-    policies: dict[str, Policy],
-    grids: dict[str, list[dict]],
-    *,
-    T: int,
-    trials: int,
-    seed: int,
-    settings: list[dict] | None = None,
-    label: str = "tuning",
-) -> tuple[dict[str, Policy], pd.DataFrame]:
-    """Give every policy the parameters with the least mean final regret, and the whole search.
-
-    All grids must have the same number of points: the same budget for every method.
-    """
-    sizes = {name: len(grids[name]) for name in policies}
-    if len(set(sizes.values())) > 1:
-        raise BookError(f"Every method needs the same tuning budget, got grid sizes {sizes}.")
-    candidates = {
-        f"{name}#{i}": policy._replace(parameters={**policy.parameters, **point})
-        for name, policy in policies.items()
-        for i, point in enumerate(grids[name])
-    }
-    table = simulate(
-        environment,
-        candidates,
-        T=T,
-        trials=trials,
-        seed=seed,
-        settings=settings,
-        stream="tune",
-        checkpoints=1,
-        label=label,
-    )
-    search = table.groupby("policy", sort=False)["regret"].mean().rename("regret").reset_index()
-    search[["policy", "point"]] = search["policy"].str.rsplit("#", n=1, expand=True)
-    search["point"] = search["point"].astype(int)
-    best = search.loc[search.groupby("policy")["regret"].idxmin()].set_index("policy")["point"]
-    return {name: candidates[f"{name}#{best[name]}"] for name in policies}, search
+    known = [_known(setting, trial=trial) for setting, trial in cases]
+    return _table(known, engine.run(tasks, label), label)
 
 
 def checkpoint_times(T: int, count: int) -> np.ndarray:
@@ -159,27 +127,57 @@ def checkpoint_times(T: int, count: int) -> np.ndarray:
     return np.unique(np.linspace(T / count, T, count).round().astype(int).clip(1))
 
 
+def program_of(environment: Environment, policy: Policy) -> str:
+    """Return the text of the program that plays a policy; `program.load` makes it a module."""
+    return _program({**functions_of(environment), **functions_of(policy)})
+
+
 _PLAY = """
-def _play(**arguments):
-    return play_trial(globals(), **arguments)
+from lib.trial import play_trial
+
+
+def _play(advance, **arguments):
+    return play_trial(globals(), advance, **arguments)
 
 
 _play.reports_progress = True
 """
 
+_COMPILE = """
+from lib.kernels import compile_whole
+
+rounds = compile_whole({loop})
+"""
+
 _REPEAT = """
+from lib.trial import repeat_once
+
+
 def _once(**arguments):
     return repeat_once(_repeated, **arguments)
 """
 
 
-def program_of(environment: Environment, policy: Policy) -> str:
-    """Return the text of the program that plays a policy; `program.load` makes it a module."""
-    functions = {**environment._asdict(), **policy._asdict()}
+def _program(functions: dict[str, Callable]) -> str:
+    functions = dict(functions)
     loop = functions.pop("rounds")
-    del functions["parameters"]
-    functions = {name: value for name, value in functions.items() if value is not None}
-    ending = "from lib.trial import play_trial\n\n\n" + inspect.getsource(loop)
-    if isinstance(policy.choose, Dispatcher):
-        ending += "\n\nfrom lib.kernels import compile_whole\nrounds = compile_whole(rounds)\n"
-    return program.text(functions, ending + _PLAY)
+    name = loop.__name__
+    compiled = isinstance(functions["choose"], Dispatcher)
+    ending = _COMPILE.format(loop=name) if compiled else f"rounds = {name}\n"
+    return program.text(functions, ending + _PLAY, loop)
+
+
+def _known(setting: dict, **columns) -> dict:
+    return {**{k: v for k, v in setting.items() if np.ndim(v) == 0}, **columns}
+
+
+def _table(known: list[dict], results: list[dict | None], label: str) -> pd.DataFrame:
+    """Return the rows of all results that are there; a limited run leaves some tasks out."""
+    frames = [
+        pd.DataFrame({**columns, **{name: np.atleast_1d(value) for name, value in found.items()}})
+        for columns, found in zip(known, results, strict=True)
+        if found is not None
+    ]
+    if not frames:
+        raise BookError(f"There is no result of {label!r}: give it something to compute.")
+    return pd.concat(frames, ignore_index=True)

@@ -8,8 +8,6 @@ from collections.abc import Callable
 
 import numpy as np
 
-from lib.progress import advance
-
 
 def rounds(problem, state, start, stop, rng, total):
     """Play rounds start, …, stop − 1 and add regret and reward to `total`."""
@@ -29,8 +27,13 @@ def generators(seed: int, stream: int, trial: int) -> list[np.random.Generator]:
     return [np.random.default_rng(child) for child in sequence.spawn(3)]
 
 
-def play_trial(page: dict, setting, parameters, times, seed, stream, trial) -> dict:
-    """Play one trial with the functions of a program and return its checkpoints."""
+def play_trial(
+    page: dict, advance: Callable, setting, parameters, times, seed, stream, trial
+) -> dict:
+    """Play one trial with the functions of a program and return its checkpoints.
+
+    `advance` hears how many rounds were played; it sees no number and changes none.
+    """
     problem_rng, environment_rng, policy_rng = generators(seed, stream, trial)
     problem = page["make"](problem_rng, **setting)
     state = page["init"](problem, times[-1], policy_rng, **parameters)

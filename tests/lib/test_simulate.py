@@ -5,18 +5,28 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 import pytest
 
+from lib import engine, program
 from lib.engine import SOON
 from lib.errors import BookError
 from lib.kernels import jit
-from lib.paths import ROOT
+from lib.paths import CODE
 from lib.provenance import cores
-from lib.simulate import Environment, Policy, checkpoint_times, repeat, simulate, tune
+from lib.simulate import (
+    Environment,
+    Policy,
+    checkpoint_times,
+    functions_of,
+    program_of,
+    repeat,
+    simulate,
+)
 from lib.trial import generators
 
 
@@ -109,26 +119,105 @@ def test_a_trial_is_the_same_whatever_else_runs():
     assert not np.allclose(few.reward, other.reward)
 
 
-def test_tuning_finds_the_best_arm_on_other_random_numbers():
-    grids = {"a": [{"arm": 0}, {"arm": 2}, {"arm": 1}], "b": [{"arm": 2}, {"arm": 0}, {"arm": 0}]}
-    best, search = tune(COINS, {"a": FIXED, "b": FIXED}, grids, T=10, trials=2, seed=0)
-    assert best["a"].parameters == {"arm": 1}
-    assert best["b"].parameters == {"arm": 2}
-    assert len(search) == 6
+def test_tuning_never_sees_the_random_numbers_that_are_reported():
     draws = [generators(0, stream, 0)[1].random() for stream in (0, 1)]
     assert draws[0] != draws[1]
 
 
-def test_unequal_tuning_budgets_are_refused():
-    grids = {"a": [{"arm": 0}], "b": [{"arm": 0}, {"arm": 1}]}
-    with pytest.raises(BookError, match="same tuning budget"):
-        tune(COINS, {"a": FIXED, "b": FIXED}, grids, T=10, trials=1, seed=0)
+class Listener(NamedTuple):
+    """A policy of a page with a function more than usual, in front of `learn`."""
+
+    init: Callable
+    choose: Callable
+    hear: Callable
+    watch: Callable
+    learn: Callable
+    parameters: dict = {}  # noqa: RUF012
+
+
+@jit
+def hear_fixed(state, t):
+    state.seen[1] += 1.0
+
+
+@jit
+def learn_twice(state, t, user, x, reward, item):
+    state.seen[0] += 2.0 * reward
+    hear_fixed(state, t)
+
+
+def watch_seen(state, problem):
+    return {"learned": state.seen[0], "heard": state.seen[1]}
+
+
+def attentive_rounds(problem, state, start, stop, rng, total):
+    """Play as usual; the policy hears every round."""
+    for t in range(start, stop):
+        user, items, arms = draw(problem, t, rng)  # noqa: F821
+        k = choose(state, t, user, arms, items)  # noqa: F821
+        hear(state, t)  # noqa: F821
+        learn(state, t, user, arms[k], paid(), items[k])  # noqa: F821
+
+
+@jit
+def paid():
+    return 3.0
+
+
+def test_policies_that_differ_in_any_function_have_their_own_program():
+    """The fifth field decides here; a key of the first four shares one result between the two."""
+    one = Listener(init_fixed, choose_fixed, hear_fixed, watch_seen, learn_fixed)
+    two = one._replace(learn=learn_twice)
+    environment = COINS._replace(rounds=attentive_rounds)
+    table = simulate(environment, {"one": one, "two": two}, T=4, trials=1, seed=0, checkpoints=1)
+    assert list(table.learned) == [12.0, 24.0]
+    assert list(table.heard) == [14.0, 8.0]  # `learn_fixed` adds t = 1, …, 4 to what is heard
+
+
+def test_functions_of_policies_and_environments_are_all_their_fields_that_are_code():
+    assert FIXED.functions == {
+        "init": init_fixed,
+        "choose": choose_fixed,
+        "learn": learn_fixed,
+        "watch": watch_fixed,
+    }
+    assert "watch" not in FIXED._replace(watch=None).functions
+    assert set(COINS.functions) == {"make", "draw", "expected", "feedback", "rounds"}
+    one = Listener(init_fixed, choose_fixed, hear_fixed, watch_seen, learn_fixed)
+    assert set(functions_of(one)) == {"init", "choose", "hear", "watch", "learn"}
+
+
+def test_machine_code_of_a_program_is_found_again_by_another_process():
+    """A program is a file under its digest, so numba's cache is valid exactly for this text."""
+    text = program_of(COINS, FIXED)
+    simulate(COINS, {"p": FIXED}, T=4, trials=1, seed=0)
+    script = """
+import sys
+import numpy as np
+from lib import program
+from lib.trial import play_trial
+page = program.load(sys.stdin.read())
+arguments = {"setting": {}, "parameters": {}, "times": [4], "seed": 0, "stream": 0, "trial": 0}
+page._play(advance=print, **arguments)
+print(sum(page.rounds.stats.cache_hits.values()), sum(page.rounds.stats.cache_misses.values()))
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script], input=text, cwd=CODE, capture_output=True, text=True
+    )
+    assert done.stdout.split() == ["4", "1", "0"], done.stderr
+    assert program.load(text).rounds.__module__ == program.load(text).__name__
 
 
 @pytest.mark.parametrize(("T", "trials"), [(0, 1), (1, 0), (-5, 3)])
 def test_nothing_to_simulate_is_refused(T, trials):
     with pytest.raises(BookError, match="at least 1"):
         simulate(COINS, ARMS, T=T, trials=trials, seed=0)
+    with pytest.raises(BookError, match="at least 1"):
+        simulate(COINS, ARMS, T=5, trials=3, seed=0, settings=[{"T": 0}])
+    with pytest.raises(BookError, match="at least 1"):
+        repeat(sample_mean, trials=0, seed=0)
+    with pytest.raises(BookError, match="no result of 'nothing'"):
+        repeat(sample_mean, trials=1, seed=0, settings=[], label="nothing")
 
 
 def test_checkpoints_end_with_the_horizon_and_never_repeat():
@@ -171,6 +260,36 @@ def test_repeat_gives_a_row_for_every_setting_and_trial():
     assert table["mean"].nunique() == 6
 
 
+def test_cases_that_a_limited_run_leaves_out_have_no_rows():
+    settings = [{"size": 30}, {"size": 10}, {"size": 20}]
+    arguments = {"trials": 2, "seed": 1, "settings": settings, "work": lambda s: s["size"]}
+    with engine.limited(1):
+        table = repeat(sample_mean, **arguments)
+        assert table[["size", "trial"]].values.tolist() == [[10, 0]]  # the least work
+        once = simulate(COINS, ARMS, T=4, trials=2, seed=0, checkpoints=1)
+        assert len(once) == 1
+    whole = repeat(sample_mean, **arguments)
+    assert len(whole) == 6
+    pd.testing.assert_frame_equal(whole[whole["size"] == 10][:1].reset_index(drop=True), table)
+    with engine.limited(0), pytest.raises(BookError, match="no result of 'experiment'"):
+        repeat(sample_mean, trials=1, seed=2, settings=settings)
+
+
+def test_work_is_a_number_or_a_function_of_the_setting(monkeypatch):
+    seen = []
+
+    def run(tasks, label):
+        seen.append([task.work for task in tasks])
+        return [{"value": np.zeros(1)} for _ in tasks]
+
+    monkeypatch.setattr(engine, "run", run)
+    settings = [{"size": 3}, {"size": 5}]
+    repeat(sample_mean, trials=1, seed=0, settings=settings)
+    repeat(sample_mean, trials=1, seed=0, settings=settings, work=7)
+    repeat(sample_mean, trials=1, seed=0, settings=settings, work=lambda s: s["size"] ** 2)
+    assert seen == [[1, 1], [7, 7], [9, 25]]
+
+
 SLOW = """\
 import sys
 import time
@@ -190,7 +309,7 @@ if __name__ == "__main__":
 
 
 def run_slow(script, marker, store, kill_after=None):
-    environment = {**os.environ, "REGRETBOOK_STORE": str(store), "PYTHONPATH": str(ROOT)}
+    environment = {**os.environ, "REGRETBOOK_STORE": str(store), "PYTHONPATH": str(CODE)}
     process = subprocess.Popen(
         [sys.executable, script, marker], env=environment, stdout=subprocess.PIPE, text=True
     )
@@ -222,7 +341,7 @@ def test_two_runs_at_once_share_a_store(tmp_path):
     script = tmp_path / "slow.py"
     script.write_text(SLOW)
     store = tmp_path / "shared"
-    environment = {**os.environ, "REGRETBOOK_STORE": str(store), "PYTHONPATH": str(ROOT)}
+    environment = {**os.environ, "REGRETBOOK_STORE": str(store), "PYTHONPATH": str(CODE)}
     command = [sys.executable, str(script), str(tmp_path / "marker")]
     pair = [
         subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
