@@ -1,11 +1,17 @@
-"""Running independent tasks on the cores of this machine, each result stored at once.
+"""Running independent tasks, each result stored at once: here, or on Dask.
 
-Compiled tasks release the interpreter's lock and run in threads. Tasks in plain Python (those with
-torch) would wait for one another there, so they run in processes, which a task of text and numbers
-reaches without pickling code.
+A task is text and numbers, so that any process can compute it without pickled code, and its result
+is the same bit for bit wherever that is. On the cores of this machine compiled tasks, which release
+the interpreter's lock, run in threads; tasks in plain Python (those with torch) would wait for one
+another there, so they run in processes.
 """
 
+import contextlib
+import importlib.util
 import os
+import time
+from collections.abc import Callable, Iterator
+from contextvars import ContextVar
 from typing import NamedTuple
 
 import joblib
@@ -14,10 +20,12 @@ from threadpoolctl import threadpool_limits
 
 from lib import program, provenance, store
 from lib.errors import BookError
-from lib.progress import Progress, advance
+from lib.progress import Progress
 
-ENGINES = ("threads",)
 SOON = 5_000  # units of work in plain Python that are done before a process has even started
+PLAN = "plan"  # the engine of `regretbook plan`, which computes next to nothing
+
+_most: ContextVar[int | None] = ContextVar("most", default=None)
 
 
 class Task(NamedTuple):
@@ -30,33 +38,126 @@ class Task(NamedTuple):
     threads: bool = True  # whether it lets other threads run
 
 
-def run(tasks: list[Task], label: str) -> list[dict[str, np.ndarray]]:
+class Done(NamedTuple):
+    """The result of a task and how long it took."""
+
+    result: dict[str, np.ndarray]
+    seconds: float
+
+
+Waiting = dict[str, Task]  # by address: what is still to be computed
+
+
+def check(name: str) -> None:
+    """Refuse an engine that does not exist or cannot be reached, before anything runs."""
+    if name == "threads":
+        return
+    if name != "dask" and not name.startswith("dask://"):
+        raise BookError(
+            f"there is no engine {name!r}; use threads, dask, or dask://HOST:PORT of a scheduler"
+        )
+    if importlib.util.find_spec("distributed") is None:
+        raise BookError(
+            f"engine {name} needs a package more; get it with: pip install 'regretbook[cluster]'"
+        )
+    from lib import cluster
+
+    cluster.check(name)
+
+
+def cores() -> int:
+    """Return how many cores tasks may use here: the share that a build gave this kernel, or all."""
+    return int(os.environ.get("REGRETBOOK_THREADS") or provenance.cores())
+
+
+@contextlib.contextmanager
+def limited(most: int) -> Iterator[None]:
+    """Compute at most so many tasks of every run, those with the least work; others give None."""
+    token = _most.set(most)
+    try:
+        yield
+    finally:
+        _most.reset(token)
+
+
+def run(tasks: list[Task], label: str) -> list[dict[str, np.ndarray] | None]:
     """Return the result of every task, in order, computing only what the store does not have."""
-    engine = os.environ.get("REGRETBOOK_ENGINE", "threads")
-    if engine not in ENGINES:
-        raise BookError(f"Engine {engine!r} is not available; use one of: {', '.join(ENGINES)}.")
+    engine = os.environ.get("REGRETBOOK_ENGINE") or "threads"
     addresses = [store.key(task.program, {"entry": task.entry, **task.arguments}) for task in tasks]
-    results = {i: found for i, a in enumerate(addresses) if (found := store.load(a)) is not None}
-    missing = [i for i in range(len(tasks)) if i not in results]
-    with Progress(label, sum(task.work for task in tasks)) as progress, threadpool_limits(1):
-        progress.add(sum(tasks[i].work for i in results))
-        for threads in (True, False):
-            group = [i for i in missing if tasks[i].threads == threads]
-            soon = not threads and sum(tasks[i].work for i in group) < SOON
-            jobs = 1 if soon else min(provenance.cores(), max(1, len(group)))
-            backend = "threading" if threads or jobs == 1 else "loky"
-            parallel = joblib.Parallel(jobs, backend=backend, return_as="generator_unordered")
-            for i, result in parallel(joblib.delayed(_compute)(i, tasks[i]) for i in group):
-                store.save(addresses[i], result)
-                results[i] = result
-                if backend == "loky":  # what another process reports does not arrive here
-                    progress.add(tasks[i].work)
-    return [results[i] for i in range(len(tasks))]
+    asked = dict(zip(addresses, tasks, strict=True))
+    found = {address: result for address in asked if (result := store.load(address)) is not None}
+    if engine == PLAN:
+        from lib import rehearsal
+
+        found = rehearsal.plan(label, asked, found)
+        return [found[address] for address in addresses]
+    waiting = _chosen({address: task for address, task in asked.items() if address not in found})
+    had = sum(asked[address].work for address in found)
+    total = had + sum(task.work for task in waiting.values())
+    with Progress(label, total, had) as progress:
+        for address, done in _computed(engine, waiting, progress):
+            store.save(address, done.result, store.Cost(done.seconds, waiting[address].work))
+            found[address] = done.result
+    return [found.get(address) for address in addresses]
 
 
-def _compute(i: int, task: Task) -> tuple[int, dict[str, np.ndarray]]:
+def _chosen(missing: Waiting) -> Waiting:
+    """Return the tasks to compute: the longest first, so that all cores end at about one time."""
+    most = _most.get()
+    order = sorted(missing, key=lambda address: missing[address].work, reverse=most is None)
+    return {address: missing[address] for address in order[:most]}
+
+
+def _computed(engine: str, waiting: Waiting, progress: Progress) -> Iterator[tuple[str, Done]]:
+    if not waiting:
+        return iter(())
+    if engine == "threads":
+        return on_this_machine(waiting, progress.add)
+    from lib import cluster
+
+    return cluster.computed(engine, waiting, progress.add)
+
+
+def on_this_machine(
+    waiting: Waiting, advance: Callable[[float], None]
+) -> Iterator[tuple[str, Done]]:
+    """Compute tasks on the cores of this machine and give each result when it is there."""
+    for threads in (True, False):
+        group = {a: task for a, task in waiting.items() if task.threads == threads}
+        soon = not threads and sum(task.work for task in group.values()) < SOON
+        jobs = 1 if soon else min(cores(), max(1, len(group)))
+        here = threads or jobs == 1
+        parallel = joblib.Parallel(
+            jobs, backend="threading" if here else "loky", return_as="generator_unordered"
+        )
+        call = joblib.delayed(_named)
+        with threadpool_limits(1):
+            for address, done in parallel(
+                call(address, task, advance if here else None) for address, task in group.items()
+            ):
+                yield address, done
+                if not here:  # what another process reports does not arrive here
+                    advance(group[address].work)
+
+
+def _named(address: str, task: Task, advance: Callable | None) -> tuple[str, Done]:
+    return address, compute(task, advance) if advance else compute_alone(task)
+
+
+def compute(task: Task, advance: Callable[[float], None]) -> Done:
+    """Run one task in this process."""
     function = getattr(program.load(task.program), task.entry)
-    result = {name: np.asarray(value) for name, value in function(**task.arguments).items()}
-    if not hasattr(function, "reports_progress"):
+    reports = hasattr(function, "reports_progress")
+    start = time.perf_counter()
+    found = function(**task.arguments, **({"advance": advance} if reports else {}))
+    seconds = time.perf_counter() - start
+    if not reports:
         advance(task.work)
-    return i, result
+    return Done({name: np.asarray(value) for name, value in found.items()}, seconds)
+
+
+def compute_alone(task: Task) -> Done:
+    """Run one task in a process that does nothing else, with one thread for linear algebra."""
+    program.load(task.program)  # and with it the libraries that have threads to limit
+    threadpool_limits(1)
+    return compute(task, lambda amount: None)

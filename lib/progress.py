@@ -9,29 +9,27 @@ import time
 from tqdm import tqdm
 
 _EVERY = 0.2  # seconds between two reports
-_current: "Progress | None" = None
 
 
 class Progress:
-    """Counts finished work of one experiment; `advance` may be called from any thread."""
+    """Counts finished work of one experiment; `add` may be called from any thread.
 
-    def __init__(self, task: str, total: float):
-        self.task, self.total, self.done = task, total, 0.0
-        self._lock, self._last = threading.Lock(), 0.0
+    What the store already `had` is done from the start, and no pace can be read from it.
+    """
+
+    def __init__(self, task: str, total: float, had: float = 0.0):
+        self.task, self.total, self.had, self.done = task, total, had, had
+        self._lock, self._last, self._start = threading.Lock(), 0.0, time.monotonic()
         self._file = os.environ.get("REGRETBOOK_PROGRESS")
         self._bar = None
         if not self._file and sys.stderr.isatty():
-            self._bar = tqdm(total=total, desc=task, unit_scale=True, leave=False)
+            self._bar = tqdm(total=total, initial=had, desc=task, unit_scale=True, leave=False)
 
     def __enter__(self):
-        global _current
-        _current = self
         self._report()
         return self
 
     def __exit__(self, *_):
-        global _current
-        _current = None
         self._report()
         if self._bar is not None:
             self._bar.close()
@@ -48,12 +46,7 @@ class Progress:
             self._bar.n = self.done
             self._bar.refresh()
         elif self._file:
-            entry = {"task": self.task, "done": self.done, "total": self.total}
+            entry = {"task": self.task, "done": self.done, "total": self.total, "had": self.had}
+            entry["seconds"] = round(self._last - self._start, 1)
             with open(self._file, "a", encoding="utf-8") as file:
                 file.write(json.dumps(entry) + "\n")
-
-
-def advance(amount: float) -> None:
-    """Report finished work of the experiment under way, if there is one."""
-    if _current is not None:
-        _current.add(amount)

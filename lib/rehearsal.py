@@ -1,0 +1,228 @@
+"""What a run would still compute, and how long that takes, found without computing it.
+
+`regretbook plan` executes a page with this in place of an engine. One missing task of each program
+and setting is rehearsed: a simulation plays its first rounds of the real problem, anything else has
+half a minute. Then the page goes on with numbers that stand in for the missing ones. They are no
+results, and none of them reaches the store.
+"""
+
+import contextlib
+import json
+import os
+import re
+import time
+from collections.abc import Callable
+from pathlib import Path
+from statistics import median
+from typing import NamedTuple
+
+import numpy as np
+from joblib.externals.loky import get_reusable_executor
+from threadpoolctl import threadpool_limits
+
+from lib import engine, program, store
+from lib.engine import Task
+from lib.errors import BookError
+from lib.progress import Progress
+
+CAP = 30.0  # seconds for the rehearsals of a program that is no simulation
+BEGIN = 120.0  # seconds in which a simulation must have compiled and begun
+PLAYED = 0.5  # seconds of rounds that show the pace of a simulation
+FEWEST = 64  # rounds that a simulation plays to show what it returns
+COMPUTED = 5.0  # seconds below which all of a run is computed instead
+
+Results = dict[str, dict[str, np.ndarray]]
+
+
+class Rehearsed(NamedTuple):
+    """What a task takes, and what it returns at a smaller scale."""
+
+    seconds: float
+    memory: float = 0.0  # bytes
+    rows: dict[str, np.ndarray] | None = None  # None: it was stopped, and takes longer
+
+
+class Planned(NamedTuple):
+    """What one run would compute: a line of the file that REGRETBOOK_PLAN names."""
+
+    label: str
+    tasks: int
+    missing: int
+    seconds: float  # with all cores
+    more: bool  # whether it takes longer than that, nobody knows by how much
+    memory: float  # bytes at the peak
+    addresses: list[str]  # of what is missing: another page may ask for the same
+
+
+_rehearsed: dict[str, Rehearsed] = {}  # by program and setting
+_of_program: dict[str, list[Rehearsed]] = {}
+_approximate: set[str] = set()  # labels of runs that were too long to compute
+
+
+def read(path: Path) -> list[Planned]:
+    """Return what pages have planned so far."""
+    if not path.exists():
+        return []
+    return [Planned(**json.loads(line)) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def plan(label: str, asked: dict[str, Task], found: Results) -> Results:
+    """Note what the missing tasks of a run would take; return results and what stands in."""
+    missing = {address: task for address, task in asked.items() if address not in found}
+    groups = {address: _group(task) for address, task in asked.items()}
+    # The longest task of a group shows most: what it takes, and what it keeps in memory.
+    order = sorted(missing, key=lambda address: missing[address].work)
+    longest = {groups[address]: missing[address] for address in order}
+    shown: dict[str, Rehearsed] = {}
+    with Progress(label, len(longest)) as progress:
+        for group, task in longest.items():
+            stored = [address for address in found if groups[address] == group]
+            shown[group] = _measured(task, stored, found) or _rehearse(group, task)
+            if _plays(task):  # which costs little, and what was measured does not tell the memory
+                shown[group] = shown[group]._replace(memory=_rehearse(group, task).memory)
+            progress.add(1)
+    paces = {group: shown[group].seconds / task.work for group, task in longest.items()}
+    seconds = {address: paces[groups[address]] * task.work for address, task in missing.items()}
+    more = any(rehearsed.rows is None for rehearsed in shown.values())
+    _note(label, asked, seconds, more, max((r.memory for r in shown.values()), default=0.0))
+    if not more and sum(seconds.values()) < COMPUTED and label not in _approximate:
+        computed = engine.on_this_machine(missing, lambda amount: None)
+        return found | {address: done.result for address, done in computed}
+    _approximate.add(label)
+    rows = {group: _rows(label, longest[group], shown[group]) for group in shown}
+    return found | {a: _stand_in(task, rows[groups[a]]) for a, task in missing.items()}
+
+
+def _group(task: Task) -> str:
+    """Return a name of program and setting: tasks of one name cost the same for the same work."""
+    about = {"entry": task.entry, "setting": task.arguments.get("setting")}
+    return store.key(task.program, {**about, "rows": len(task.arguments.get("times", ()))})
+
+
+def _plays(task: Task) -> bool:
+    return "times" in task.arguments
+
+
+def _note(label: str, asked: dict, seconds: dict[str, float], more: bool, memory: float) -> None:
+    """Append a run to the plan; what an earlier run would leave in the store is not counted."""
+    path = Path(os.environ["REGRETBOOK_PLAN"])
+    before = {address for planned in read(path) for address in planned.addresses}
+    new = {address: value for address, value in seconds.items() if address not in before}
+    together = max(1, min(engine.cores(), len(new)))
+    span = max(sum(new.values()) / together, max(new.values(), default=0.0))
+    memory = _memory("VmRSS") + together * memory
+    planned = Planned(label, len(asked), len(new), span, more and bool(new), memory, list(new))
+    with path.open("a", encoding="utf-8") as file:
+        file.write(json.dumps(planned._asdict()) + "\n")
+
+
+def _measured(task: Task, stored: list[str], found: Results) -> Rehearsed | None:
+    """Return what finished tasks of the same program and setting took, if there are any."""
+    costs = [cost for address in stored if (cost := store.cost(address))]
+    if not costs:
+        return None
+    pace = median(cost.seconds / cost.work for cost in costs)
+    return Rehearsed(pace * task.work, 0.0, found[stored[0]])
+
+
+def _rehearse(group: str, task: Task) -> Rehearsed:
+    """Let a process of its own try a task, which can be ended when it takes too long."""
+    if group in _rehearsed:
+        return _rehearsed[group]
+    tried = _of_program.setdefault(store.group(task.program), [])
+    if not _plays(task) and sum(rehearsed.seconds for rehearsed in tried) >= CAP / 2:
+        return max(tried, key=lambda rehearsed: rehearsed.seconds)
+    executor = get_reusable_executor(max_workers=1)
+    executor.submit(os.getpid).result()  # it has begun
+    cap = BEGIN if _plays(task) else CAP
+    try:
+        rehearsed = executor.submit(rehearse, task).result(timeout=cap)
+    except TimeoutError:
+        executor.shutdown(kill_workers=True)
+        rehearsed = Rehearsed(cap)
+    tried.append(rehearsed)
+    _rehearsed[group] = rehearsed
+    return rehearsed
+
+
+def rehearse(task: Task) -> Rehearsed:
+    """Try a task in this process."""
+    function = getattr(program.load(task.program), task.entry)
+    threadpool_limits(1)
+    return _rounds(function, task) if _plays(task) else _whole(function, task)
+
+
+def _whole(function: Callable, task: Task) -> Rehearsed:
+    """Run a task, and again where there is time: the first time it may have been compiled."""
+    for _ in range(2):
+        base, start = _memory("VmRSS", reset=True), time.perf_counter()
+        rows = function(**task.arguments)
+        seconds = time.perf_counter() - start
+        if seconds > CAP / 3:
+            break
+    rows = {name: np.asarray(value) for name, value in rows.items()}
+    return Rehearsed(seconds, max(0.0, _memory("VmHWM") - base), rows)
+
+
+class _Enough(Exception):
+    pass
+
+
+def _rounds(function: Callable, task: Task) -> Rehearsed:
+    """Play some rounds to compile and to see the rows, then the first of the real horizon."""
+    *_, T = times = task.arguments["times"]
+    few = min(T, max(len(times), FEWEST))
+    cut = [max(1, t * few // T) for t in times]
+    rows = function(**{**task.arguments, "times": cut}, advance=lambda amount: None)
+    steps = [*(2**k for k in range((T - 1).bit_length())), T]
+    base, clock = _memory("VmRSS", reset=True), [time.perf_counter()]
+
+    def advance(amount):
+        clock.append(time.perf_counter())
+        if clock[-1] - clock[1] > PLAYED:
+            raise _Enough
+
+    with contextlib.suppress(_Enough):
+        function(**{**task.arguments, "times": steps}, advance=advance)
+    seconds, played = clock[-1] - clock[0], len(clock) - 1
+    if played < len(steps):
+        pace = (clock[-1] - clock[-2]) / (steps[played - 1] - steps[played - 2])
+        seconds = clock[1] - clock[0] + pace * (T - 1)
+    rows = {name: np.asarray(value) for name, value in rows.items()}
+    return Rehearsed(seconds, max(0.0, _memory("VmHWM") - base), rows)
+
+
+def _rows(label: str, task: Task, rehearsed: Rehearsed) -> dict[str, np.ndarray]:
+    """Return rows such as a task returns, if need be those of another setting in the store."""
+    if rehearsed.rows is not None:
+        return rehearsed.rows
+    for path in (store.folder() / store.group(task.program)).glob("*.npz"):
+        if (rows := store.load(f"{store.group(task.program)}/{path.stem}")) is not None:
+            return rows
+    raise BookError(
+        f"A task of {label!r} takes more than {rehearsed.seconds:.0f} s, and no finished one is in "
+        "the store to stand in for it: a run in a smaller profile leaves some there."
+    )
+
+
+def _stand_in(task: Task, rows: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Return made-up results: all methods alike, as those must be of which one contains another."""
+    shrink = 1 - 1e-3 * (0.618 * task.arguments.get("trial", 0) % 1)  # no two trials are alike
+    made = {
+        name: value * shrink if value.dtype.kind == "f" else value for name, value in rows.items()
+    }
+    if _plays(task):
+        times = np.array(task.arguments["times"])
+        made = {name: np.resize(value, len(times)) for name, value in made.items()}
+        made |= {"t": times, "regret": shrink * np.sqrt(times), "reward": shrink * times}
+    return made
+
+
+def _memory(field: str, reset: bool = False) -> float:
+    """Return bytes in use (VmRSS) or at the peak (VmHWM), zero where the system does not tell."""
+    with contextlib.suppress(OSError):
+        if reset:
+            Path("/proc/self/clear_refs").write_text("5")
+        status = Path("/proc/self/status").read_text()
+        return 1024.0 * int(re.search(rf"^{field}:\s+(\d+) kB", status, re.M)[1])
+    return 0.0
