@@ -33,14 +33,17 @@ def load_yaml(path: Path, default=None):
 
 
 def commit(project: Project) -> tuple[str, bool]:
-    """Return the commit, "unknown" where there is none, and whether files differ from it."""
+    """Return the commit, "unknown" where there is none, and whether files differ from it.
+
+    Recorded results do not count: each has its own record, so that one may follow another.
+    """
 
     def git(*words: str) -> str:
         command = ["git", "-C", str(project.root), *words]
         return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
 
     try:
-        return git("rev-parse", "HEAD"), bool(git("status", "--porcelain"))
+        return git("rev-parse", "HEAD"), bool(git("status", "--porcelain", ".", ":!results"))
     except (OSError, subprocess.CalledProcessError):
         return "unknown", False
 

@@ -6,14 +6,16 @@ What a command wants of the experiments of a page stands in the environment of i
 recorded rows again: those of the first so many trials, or `cheap`, those of a single task.
 """
 
+import contextlib
 import csv
 import hashlib
 import io
 import os
 import sys
+import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 import pandas as pd
@@ -122,9 +124,7 @@ def as_text(table: pd.DataFrame) -> str:
 def as_table(text: str) -> pd.DataFrame:
     """Return the table of a file."""
     try:
-        return pd.read_csv(
-            io.StringIO(text), float_precision="round_trip", keep_default_na=False, na_values=[""]
-        )
+        return pd.read_csv(io.StringIO(text), keep_default_na=False, na_values=[""])
     except (pd.errors.ParserError, pd.errors.EmptyDataError) as error:
         raise BookError(f"a recorded table is damaged: {error}; restore it with git") from None
 
@@ -198,16 +198,30 @@ def _compared(
     if reason:
         return journal.Compared(name, 0, "", reason)
     count = None if trials is None else min(trials, 1 if cheap else int(depth))
-    if not cheap:
-        fresh = run() if count is None else run(count)
-    else:
+    with _empty_store(), engine.limited(1) if cheap else contextlib.nullcontext():
         try:
-            with engine.limited(1):
-                fresh = run() if count is None else run(count)
-        except Exception as error:  # a page need not know what to do with half a table
+            fresh = run() if count is None else run(count)
+        except Exception as error:
+            if not cheap:
+                raise
+            # A page need not know what to do with a part of its results.
             why = f"it cannot be computed in part ({type(error).__name__}: {error})"
             return journal.Compared(name, 0, "", why)
     return journal.Compared(name, *differences(text, as_text(fresh), count, not cheap))
+
+
+@contextlib.contextmanager
+def _empty_store() -> Iterator[None]:
+    """Let tasks be computed although the store has them: otherwise nothing would be verified."""
+    before = os.environ.get("REGRETBOOK_STORE")
+    with tempfile.TemporaryDirectory(prefix="regretbook-") as folder:
+        os.environ["REGRETBOOK_STORE"] = folder
+        try:
+            yield
+        finally:
+            del os.environ["REGRETBOOK_STORE"]
+            if before is not None:
+                os.environ["REGRETBOOK_STORE"] = before
 
 
 def differences(kept: str, fresh: str, trials: int | None, whole: bool) -> tuple[int, str]:

@@ -188,6 +188,23 @@ class Sandbox:
         self.monkeypatch.setattr(execute, "_papermill", fake)
         return executed
 
+    def real_cells(self) -> None:
+        """Let the cells of pages run in this very process instead of a kernel."""
+
+        def fake(notebook, changes, root, environment, log, position):
+            with pytest.MonkeyPatch.context() as patch:
+                for variable, value in environment.items():
+                    patch.setenv(variable, value)
+                names = {}
+                for number, cell in enumerate(execute.own_code(notebook), 1):
+                    position.cell = number
+                    exec(cell.source, names)
+                    names |= changes if execute.has_tag(cell, "parameters") else {}
+                    cell.outputs = []
+            return notebook
+
+        self.monkeypatch.setattr(execute, "_papermill", fake)
+
     def run(self, name="linear-bandits", entries=(), profile="book") -> runs.Run:
         """Publish a run without kernel of a page where `build` would."""
         page = self.pages[name]
