@@ -1,8 +1,6 @@
 """The definitions of a page as a module, so that tests, chapters and readers need no copies."""
 
 import ast
-import hashlib
-import re
 from types import ModuleType
 
 from lib import journal, program, toc
@@ -14,14 +12,14 @@ def load(name: str) -> ModuleType:
     """Return the imports, functions, classes and constants of a page as a module.
 
     A page defines its algorithms between experiments that take minutes; only definitions are kept:
-    imports, functions, classes, the parameters cell, and assignments to names in capitals.
+    imports, functions, classes, the parameters cell, and assignments to names in capitals. What
+    other pages take reads no parameter: it would see the default, whatever the reader chose.
     """
-    file = project().book / f"{toc.find(name).file}.md"
-    cells = code_cells(file.read_text(encoding="utf-8"))
-    journal.note(journal.Loaded(name, code_digest(cells)))
+    page = toc.find(name)
+    cells = code_cells((project().book / f"{page.file}.md").read_text(encoding="utf-8"))
+    journal.note(journal.Loaded(page.name, code_digest(cells)))
     source = "\n\n\n".join(filter(None, (_definitions(cell) for cell in cells))) + "\n"
-    digest = hashlib.sha256(source.encode()).hexdigest()[:20]
-    return program.load_page(f"regretbook_page_{re.sub('[^a-z0-9]', '_', name)}_{digest}", source)
+    return program.load_page(page.name, source)
 
 
 def _definitions(cell: Cell) -> str:

@@ -82,13 +82,13 @@ def load(program: str) -> ModuleType:
         return sys.modules[name]
 
 
-def load_page(name: str, source: str) -> ModuleType:
-    """Return the definitions of a page as a module under a name that holds their digest."""
+def load_page(page: str, source: str) -> ModuleType:
+    """Return the definitions of a page as a module; another text is another module."""
+    name = f"regretbook_page_{re.sub('[^a-z0-9]', '_', page)}_{digest(source)[:20]}"
     with _lock:
         if name not in sys.modules:
-            path = project().cache / "pages" / f"{name}.py"
             try:
-                _execute(ModuleType(name), "", path, source)
+                _execute(ModuleType(name), "", project().cache / "pages" / f"{name}.py", source)
             except BaseException:
                 del sys.modules[name]
                 raise

@@ -276,7 +276,8 @@ def test_a_page_file_is_checked_too():
     file = project().cache / "pages" / f"{name}.py"
     file.parent.mkdir(parents=True)
     file.write_text("def area(r):\n    return 0\n")
-    page = program.load_page(name, source)
+    page = program.load_page("test", source)
+    assert page.__name__ == name
     assert page.area(1) == 2
     assert file.read_text() == source
     file.write_text("def area(r):\n    return 0\n")  # an editor's; what was executed counts
