@@ -6,6 +6,7 @@ import pytest
 from lib import chapters
 from lib.errors import BookError
 from lib.kernels import TIE
+from lib.linear import directions
 from lib.trial import generators
 
 PAGE = chapters.load("misspecified-users")
@@ -200,11 +201,11 @@ def test_index_equals_the_sum_over_the_history():
     """Counts per item give the bonus of the whole history, for few and for most items seen."""
     rng = np.random.default_rng(4)
     for rounds in rng.integers(1, 60, 1000):
-        pool, reward = PAGE.BANDITS.unit_rows(rng, 12, 4), rng.standard_normal(rounds)
+        pool, reward = directions(rng, 12, 4), rng.standard_normal(rounds)
         items = rng.integers(12, size=rounds)
         history, arms = (
             list(zip(pool[items], reward, strict=True)),
-            PAGE.BANDITS.unit_rows(rng, 8, 4),
+            directions(rng, 8, 4),
         )
         inverse = np.linalg.inv(np.eye(4) + pool[items].T @ pool[items])
         seen = np.bincount(items, minlength=12).astype(float)
@@ -330,7 +331,7 @@ def test_exploration_constant_against_its_closed_cases():
     direct = np.trapezoid((1 - np.exp(-((0.5 - z) ** 2) * 4)) ** 2, z)
     np.testing.assert_allclose(PAGE.lambda_tilde(2, 2), direct, rtol=1e-6)
     rng = np.random.default_rng(0)
-    arms = PAGE.BANDITS.unit_rows(rng, 40_000, 3).reshape(10_000, 4, 3)
+    arms = directions(rng, 40_000, 3).reshape(10_000, 4, 3)
     assert (arms[:, :, 0] ** 2).min(axis=1).mean() > PAGE.lambda_tilde(3, 4)
     assert 1e-17 < PAGE.lambda_tilde(50, 20) < 1e-15
     assert PAGE.zeta(50, 20, 0.2) > 1e7
@@ -354,7 +355,7 @@ def test_users_come_as_often_as_told():
     rng = np.random.default_rng(1)
     arrival = np.array([1.0, 2.0, 0.0, 5.0])
     problem = PAGE.make_misspecified(
-        rng, arms=2, noise=0.1, theta=np.zeros((4, 2)), pool=PAGE.BANDITS.unit_rows(rng, 3, 2),
+        rng, arms=2, noise=0.1, theta=np.zeros((4, 2)), pool=directions(rng, 3, 2),
         label=np.zeros(4, dtype=np.int64), arrival=arrival, menu=np.array([[2, 0]]), rounds=8000,
     )  # fmt: skip
     drawn = [PAGE.draw(problem, t, rng) for t in range(1, 8001)]
