@@ -2,11 +2,13 @@
 
 import hashlib
 import json
+import subprocess
 
 import pytest
 
 from ci import cli, contents, parameters, runs
 from ci.execute import Request, execute
+from ci.project import commit
 from ci.record import record
 from ci.verify import verify
 from lib import datasets, records
@@ -344,6 +346,57 @@ def test_the_command_says_how_deep(sandbox, monkeypatch, words, depth):
 def test_bad_calls_are_refused(sandbox, capsys, words):
     assert cli.main(["verify", *words]) == 2
     assert capsys.readouterr().err.startswith("regretbook: ")
+
+
+KERNEL = """from lib import claims, results
+from lib.simulate import repeat
+
+
+def one(rng):
+    return {"share": rng.random() / 100, "draws": rng.integers(100)}
+
+
+shares = results.experiment(
+    "shares", "Shares", lambda trials: repeat(one, trials=trials, seed=seed), trials=dims[0]
+)
+if shares.table is not None:
+    claims.judge("lin-one", shares.table["share"])
+    claims.judge("lin-two", shares.table["share"] - 1)
+"""
+
+
+def test_a_run_at_the_printed_scale_is_recorded_and_verified_in_real_kernels(sandbox, capsys):
+    sandbox.edit(PAGE, "print(doubled)", KERNEL)
+    sandbox.add("book/profiles.yml", "thesis: {linear-bandits: {dims: [7]}}\n")
+    words = [NAME, "--profile", "thesis"]
+    assert cli.main(["run", *words, "--only", "shares"]) == 0
+    assert cli.main(["record", *words]) == 0
+    kept = records.read(sandbox.project.results / NAME / "thesis/index.json")
+    assert kept.judgements[1].scale == "printed scale"
+    assert len(kept.judgements[0].values) == 7
+    for depth, rows in ((["--trials", "2"], "2 rows"), (["--cheap"], "1 row")):
+        capsys.readouterr()
+        assert cli.main(["verify", *words, *depth]) == 0
+        assert f"in all: 1 table, 2 verdicts, {rows} computed again" in capsys.readouterr().out
+    sandbox.edit(PAGE, "rng.random() / 100", "rng.random() / 101")
+    assert cli.main(["verify", *words, "--cheap"]) == 1
+    assert "thesis/shares.csv: line 2, column share: recorded" in capsys.readouterr().err
+
+
+def test_records_make_no_tree_dirty_and_anything_else_does(sandbox):
+    def git(*words):
+        identity = ["-c", "user.name=a", "-c", "user.email=a@b"]
+        command = ["git", "-C", str(sandbox.project.root), *identity, *words]
+        subprocess.run(command, check=True, capture_output=True)
+
+    git("init")
+    git("add", ".")
+    git("commit", "-m", "all")
+    assert not commit(sandbox.project)[1]
+    sandbox.add("results/linear-bandits/book/regret.csv", "x\n1\n")
+    assert not commit(sandbox.project)[1]
+    sandbox.edit(PAGE, "More prose.", "Other prose.")
+    assert commit(sandbox.project)[1]
 
 
 def test_the_recorded_tables_of_the_book_pass():
