@@ -55,7 +55,7 @@ class Planned(NamedTuple):
 
 
 _rehearsed: dict[str, Rehearsed] = {}  # by program and setting
-_of_program: dict[str, list[Rehearsed]] = {}
+_of_program: dict[str, list[tuple[Rehearsed, float]]] = {}  # with their work
 _approximate: set[str] = set()  # labels of runs that were too long to compute
 
 
@@ -130,8 +130,9 @@ def _rehearse(group: str, task: Task) -> Rehearsed:
     if group in _rehearsed:
         return _rehearsed[group]
     tried = _of_program.setdefault(store.group(task.program), [])
-    if not _plays(task) and sum(rehearsed.seconds for rehearsed in tried) >= CAP / 2:
-        return max(tried, key=lambda rehearsed: rehearsed.seconds)
+    if not _plays(task) and sum(rehearsed.seconds for rehearsed, _ in tried) >= CAP / 2:
+        rehearsed, work = max(tried, key=lambda pair: pair[0].seconds)
+        return rehearsed._replace(seconds=rehearsed.seconds * task.work / work)
     executor = get_reusable_executor(max_workers=1)
     executor.submit(os.getpid).result()  # it has begun
     cap = BEGIN if _plays(task) else CAP
@@ -140,7 +141,7 @@ def _rehearse(group: str, task: Task) -> Rehearsed:
     except TimeoutError:
         executor.shutdown(kill_workers=True)
         rehearsed = Rehearsed(cap)
-    tried.append(rehearsed)
+    tried.append((rehearsed, task.work))
     _rehearsed[group] = rehearsed
     return rehearsed
 
