@@ -113,7 +113,7 @@ def test_a_class_of_a_notebook_is_found_in_its_cells(monkeypatch):
     monkeypatch.setattr(main, "In", cells, raising=False)
     pair = type("Pair", (), {"__module__": "__main__", "a": 2})
     assert "class Pair:\n    a = 2\n" in program.text({"Pair": pair})
-    with pytest.raises(BookError, match="source of 'Lost' cannot be read"):
+    with pytest.raises(BookError, match="source of 'Lost' is not where it was"):
         program.text({"Lost": type("Lost", (), {"__module__": "__main__"})})
 
 
