@@ -11,6 +11,7 @@ import sys
 import weakref
 from collections.abc import Iterator
 from pathlib import Path
+from types import FunctionType
 from typing import NamedTuple
 
 from lib.errors import BookError
@@ -92,6 +93,8 @@ def _read(value) -> Definition:
             "`def`, outside of other functions, and pass what it needs as arguments."
         )
     tree = _tree(value)
+    if inspect.isfunction(value):
+        _keep_defaults(tree.args, value)
     source = _unparsed(tree)
     late = [module for module in imports(tree) if is_own(module) or module == "lib.chapters"]
     if late:
@@ -122,6 +125,19 @@ def _tree(value) -> ast.stmt:
             "with `def` or `class` in a page or a file, and restart the kernel after a change."
         )
     return found
+
+
+def _keep_defaults(arguments: ast.arguments, function: FunctionType) -> None:
+    """Write the defaults that a function has: what they were computed from may have changed."""
+    names = [each.arg for each in arguments.kwonlyargs]
+    by_name = function.__kwdefaults__ or {}
+    for nodes, values in (
+        (arguments.defaults, function.__defaults__ or ()),
+        (arguments.kw_defaults, [by_name.get(name) for name in names]),
+    ):
+        for i, value in enumerate(values):
+            if nodes[i] is not None and literal(value) is not None:
+                nodes[i] = ast.parse(literal(value), mode="eval").body
 
 
 def _in_file(file: str) -> dict[int | str, ast.stmt]:
