@@ -111,10 +111,10 @@ def _connected(name: str) -> Client:
         with warnings.catch_warnings():  # of versions, which are checked more closely here
             warnings.simplefilter("ignore")
             return Client(f"tcp://{place}", timeout=PATIENCE, set_as_default=False)
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError):
         raise BookError(
             f"no Dask scheduler answers at {place}; start one with: dask scheduler --port {port}"
-        ) from error
+        ) from None
 
 
 @functools.cache
