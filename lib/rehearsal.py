@@ -17,7 +17,7 @@ from statistics import median
 from typing import NamedTuple
 
 import numpy as np
-from joblib.externals.loky import get_reusable_executor
+from joblib.externals.loky import ProcessPoolExecutor
 from threadpoolctl import threadpool_limits
 
 from lib import engine, program, store
@@ -56,6 +56,7 @@ class Planned(NamedTuple):
 
 _rehearsed: dict[str, Rehearsed] = {}  # by program and setting
 _of_program: dict[str, list[tuple[Rehearsed, float]]] = {}  # with their work
+_executors: list[ProcessPoolExecutor] = []  # idle; joblib's own would not expect ours
 _approximate: set[str] = set()  # labels of runs that were too long to compute
 
 
@@ -133,11 +134,12 @@ def _rehearse(group: str, task: Task) -> Rehearsed:
     if not _plays(task) and sum(rehearsed.seconds for rehearsed, _ in tried) >= CAP / 2:
         rehearsed, work = max(tried, key=lambda pair: pair[0].seconds)
         return rehearsed._replace(seconds=rehearsed.seconds * task.work / work)
-    executor = get_reusable_executor(max_workers=1)
+    executor = _executors.pop() if _executors else ProcessPoolExecutor(max_workers=1)
     executor.submit(os.getpid).result()  # it has begun
     cap = BEGIN if _plays(task) else CAP
     try:
         rehearsed = executor.submit(rehearse, task).result(timeout=cap)
+        _executors.append(executor)
     except TimeoutError:
         executor.shutdown(kill_workers=True)
         rehearsed = Rehearsed(cap)
