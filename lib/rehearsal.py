@@ -150,9 +150,20 @@ def _rehearse(group: str, task: Task) -> Rehearsed:
 
 def rehearse(task: Task) -> Rehearsed:
     """Try a task in this process."""
-    function = getattr(program.load(task.program), task.entry)
+    module = program.load(task.program)
+    function = getattr(module, task.entry)
     threadpool_limits(1)
-    return _rounds(function, task) if _plays(task) else _whole(function, task)
+    if not _plays(task):
+        return _whole(function, task)
+    watch = getattr(module, "watch", None)
+    look = _Look(watch)
+    try:
+        if watch:
+            module.watch = look
+        return _rounds(function, task, look)
+    finally:
+        if watch:
+            module.watch = watch
 
 
 def _whole(function: Callable, task: Task) -> Rehearsed:
@@ -171,14 +182,32 @@ class _Enough(Exception):
     pass
 
 
-def _rounds(function: Callable, task: Task) -> Rehearsed:
+class _Look:
+    """A policy's `watch` that really looks as often as it may, then repeats what it saw.
+
+    A look at a thousand users can take longer than a thousand rounds.
+    """
+
+    def __init__(self, watch: Callable | None):
+        self.watch, self.may, self.seconds, self.seen = watch, 2, 0.0, {}
+
+    def __call__(self, *arguments):
+        if self.may:
+            self.may -= 1
+            start = time.thread_time()
+            self.seen = self.watch(*arguments)
+            self.seconds = time.thread_time() - start
+        return self.seen
+
+
+def _rounds(function: Callable, task: Task, look: _Look) -> Rehearsed:
     """Play some rounds to compile and to see the rows, then the first of the real horizon."""
     *_, T = times = task.arguments["times"]
     few = min(T, max(len(times), FEWEST))
     cut = [max(1, t * few // T) for t in times]
     rows = function(**{**task.arguments, "times": cut}, advance=lambda amount: None)
     steps = [*(2**k for k in range((T - 1).bit_length())), T]
-    base, clock = _memory("VmRSS", reset=True), [time.thread_time()]
+    base, look.may, clock = _memory("VmRSS", reset=True), 1, [time.thread_time()]
 
     def advance(amount):
         clock.append(time.thread_time())
@@ -187,10 +216,10 @@ def _rounds(function: Callable, task: Task) -> Rehearsed:
 
     with contextlib.suppress(_Enough):
         function(**{**task.arguments, "times": steps}, advance=advance)
-    seconds, played = clock[-1] - clock[0], len(clock) - 1
+    begun, rounds, played = clock[1] - clock[0] - look.seconds, clock[-1] - clock[1], len(clock) - 1
     if played < len(steps):
-        pace = (clock[-1] - clock[-2]) / (steps[played - 1] - steps[played - 2])
-        seconds = clock[1] - clock[0] + pace * (T - 1)
+        rounds = (T - 1) * (clock[-1] - clock[-2]) / (steps[played - 1] - steps[played - 2])
+    seconds = begun + rounds + len(times) * look.seconds
     rows = {name: np.asarray(value) for name, value in rows.items()}
     return Rehearsed(seconds, max(0.0, _memory("VmHWM") - base), rows)
 
