@@ -288,8 +288,8 @@ def scale_of(claim: Claim, sizes: dict) -> Scale:
 
 def _size(claim: Claim, name: str, value) -> float:
     values = np.asarray(value)
-    if values.dtype.kind not in "iuf" or not values.size or not values.max() > 0:
-        raise BookError(f"claim {claim.id}: {name} is {value!r}, but a size is a positive number")
+    if values.dtype.kind not in "iuf" or not values.size or not values.max() >= 0:
+        raise BookError(f"claim {claim.id}: {name} is {value!r}, but a size is a number from 0 on")
     return float(values.max())
 
 
