@@ -112,6 +112,22 @@ def test_a_long_simulation_is_planned_and_stood_in_for(planning, tmp_path):
     assert not (tmp_path / "store").exists()
 
 
+def slow_watch(state, problem):
+    begin = time.thread_time()
+    while time.thread_time() < begin + 0.2:
+        pass
+    return {"looked": 1.0}
+
+
+def test_what_is_watched_counts_at_checkpoints_and_not_in_every_round(planning):
+    watched = {"a": POLICIES["arm 0"]._replace(watch=slow_watch)}
+    many = {"T": 20_000, "trials": 1, "seed": 1}
+    simulate(COINS, watched, checkpoints=50, **many)
+    simulate(COINS, watched, checkpoints=100, **many)
+    first, second = (planned.seconds for planned in read(planning))
+    assert 50 * 0.2 < first < 100 * 0.2 < second < 200 * 0.2
+
+
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="the system does not tell")
 def test_memory_is_that_of_the_real_horizon_on_all_cores(planning):
     simulate(COINS, POLICIES, trials=1, **LONG)
