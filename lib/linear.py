@@ -82,3 +82,30 @@ def invert(A):
                 A[i, p] = 0.0
                 for j in range(A.shape[0]):
                     A[i, j] -= factor * A[p, j]
+
+
+@compile_whole
+def append_row(R, z, x, y):
+    """Append the row (x, y) to the triangular system (R, z) by plane rotations; x is used up.
+
+    Derived in the chapter on linear bandits: RᵀR grows by xxᵀ and Rᵀz by y·x, R stays triangular.
+    """
+    for k in range(x.size):
+        length = np.hypot(R[k, k], x[k])
+        c, s = R[k, k] / length, x[k] / length
+        for j in range(k, x.size):
+            above = R[k, j]
+            R[k, j] = c * above + s * x[j]
+            x[j] = c * x[j] - s * above
+        above = z[k]
+        z[k] = c * above + s * y
+        y = c * y - s * above
+
+
+@compile_whole
+def solve_upper(R, y):
+    """Replace y by the solution θ of R θ = y for an upper triangular R, from the last row up."""
+    for i in range(y.size - 1, -1, -1):
+        for j in range(i + 1, y.size):
+            y[i] -= R[i, j] * y[j]
+        y[i] /= R[i, i]

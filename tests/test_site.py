@@ -177,7 +177,7 @@ def test_page_fits_on_desk_and_phone_in_both_modes(visit, name):
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_figures_take_the_colour_of_the_text(visit, scheme):
-    page, _ = visit("foundations/linear-bandits.html")
+    page, _ = visit("foundations/linear-bandits/index.html")
     look(page, scheme=scheme)
     ink = page.evaluate("getComputedStyle(document.body).color")
     labels = page.evaluate(

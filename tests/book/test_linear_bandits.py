@@ -13,6 +13,8 @@ from lib.linear import directions
 from lib.simulate import simulate
 
 PAGE = chapters.load("linear-bandits")
+EXPERIMENTS = chapters.load("linear-bandits/experiments")
+WEIGHTED = chapters.load("linear-bandits/weighted")
 ROUNDS = 150
 
 
@@ -102,16 +104,16 @@ SAME = {
         Naive(0.5, sigma=0.4, delta=0.1),
     ),
     "CW-OFUL": (
-        PAGE.CW_OFUL,
+        WEIGHTED.CW_OFUL,
         {"sigma": 0.4, "budget": 8.0},
         Naive(sigma=0.4, C=8.0, alpha=0.25),
     ),
     "CW-OFUL-Ind": (
-        PAGE.CW_OFUL_IND,
+        WEIGHTED.CW_OFUL_IND,
         {"alpha": 0.2, "beta": 1.5},
         Naive(beta=1.5, alpha=0.2, individual=True),
     ),
-    "Thompson sampling": (PAGE.THOMPSON, {"lam": 2.0, "v": 0.3}, Naive(2.0, v=0.3)),
+    "Thompson sampling": (EXPERIMENTS.THOMPSON, {"lam": 2.0, "v": 0.3}, Naive(2.0, v=0.3)),
 }
 
 
@@ -128,46 +130,35 @@ def test_fast_path_decides_as_the_naive_one(name, seed):
 @pytest.mark.parametrize("seed", range(3))
 def test_without_weights_and_with_a_constant_radius_cw_oful_is_linucb(seed):
     problem, rounds = instance(seed)
-    unweighted = decisions(PAGE.CW_OFUL, problem, rounds, alpha=np.inf, beta=0.8)
+    unweighted = decisions(WEIGHTED.CW_OFUL, problem, rounds, alpha=np.inf, beta=0.8)
     assert unweighted == decisions(PAGE.LINUCB, problem, rounds, beta=0.8)
 
 
 def test_theory_sets_the_threshold_and_the_radius_of_the_weights():
     problem, _ = instance(0)
-    corrupted = PAGE.CorruptedProblem(*problem, 10, 20.0)
-    state = PAGE.init_oful(corrupted, 100, None, alpha="theory", budget="told")
+    corrupted = WEIGHTED.CorruptedProblem(*problem, 10, 20.0)
+    state = WEIGHTED.init_cw_oful(corrupted, 100, None, alpha="theory", budget="told")
     assert state.alpha == pytest.approx(2.0 / 20.0)
     assert state.offset == pytest.approx(1.0 + 2.0)  # √λ S + α C, and α C = √d
-    unknown = PAGE.init_oful(problem, 100, None, alpha="theory", budget="unknown")
+    unknown = WEIGHTED.init_cw_oful(problem, 100, None, alpha="theory", budget="unknown")
     assert unknown.alpha == pytest.approx(2.0 / 10.0)
-    honest = PAGE.init_oful(problem, 100, None, alpha="theory", budget=0.0)
+    honest = WEIGHTED.init_cw_oful(problem, 100, None, alpha="theory", budget=0.0)
     assert honest.alpha == np.inf and honest.offset == 1.0
-    enlarged = PAGE.init_oful(corrupted, 100, None, budget="told")
+    enlarged = WEIGHTED.init_cw_oful(corrupted, 100, None, budget="told")
     assert enlarged.offset == pytest.approx(1.0 + 20.0)
-
-
-def test_square_root_keeps_matrix_and_right_hand_side():
-    rng = np.random.default_rng(3)
-    X, r = rng.normal(size=(40, 5)), rng.normal(size=40)
-    R, z = 0.5 * np.eye(5), np.zeros(5)
-    for x, reward in zip(X, r, strict=True):
-        PAGE.rotate_in(R, z, x.copy(), reward)
-    assert np.allclose(np.tril(R, -1), 0)
-    assert np.allclose(R.T @ R, 0.25 * np.eye(5) + X.T @ X)
-    assert np.allclose(R.T @ z, X.T @ r)
 
 
 def test_thompson_samples_have_the_posterior_law():
     """The sample of the last choice is left in the scratch row of the state."""
     rng = np.random.default_rng(5)
     problem, _ = instance(1, users=1, d=3)
-    state = PAGE.init_thompson(problem, 100, rng, lam=1.0, v=0.7)
+    state = EXPERIMENTS.init_thompson(problem, 100, rng, lam=1.0, v=0.7)
     X, r = rng.normal(size=(30, 3)), rng.normal(size=30)
     for x, reward in zip(X, r, strict=True):
-        PAGE.learn_thompson(state, 1, 0, x, reward, 0)
+        EXPERIMENTS.learn_thompson(state, 1, 0, x, reward, 0)
     samples = np.empty((20_000, 3))
     for i in range(len(samples)):
-        PAGE.choose_thompson(state, 1, 0, problem.pool[:2], np.arange(2))
+        EXPERIMENTS.choose_thompson(state, 1, 0, problem.pool[:2], np.arange(2))
         samples[i] = state.row
     inverse = np.linalg.inv(np.eye(3) + X.T @ X)
     scale = 0.7 * np.sqrt(np.diag(inverse))
@@ -196,16 +187,18 @@ def test_determinant_identity_and_elliptical_potential(d, n, lam, seed):
 
 def test_oful_state_carries_the_weighted_determinant():
     problem, rounds = instance(2, users=1)
-    state = PAGE.init_oful(problem, ROUNDS, None, lam=0.8, alpha=0.3)
+    state = WEIGHTED.init_cw_oful(problem, ROUNDS, None, lam=0.8, alpha=0.3)
     M = 0.8 * np.eye(4)
     for t, (user, items, noise) in enumerate(rounds, 1):
         arms = problem.pool[items]
-        x = arms[PAGE.choose_oful(state, t, user, arms, items)]
+        x = arms[WEIGHTED.choose_cw_oful(state, t, user, arms, items)]
         weight = min(1.0, 0.3 / np.sqrt(x @ np.linalg.solve(M, x)))
         M += weight * np.outer(x, x)
-        PAGE.learn_oful(state, t, user, x, x @ problem.theta[user] + noise, 0)
+        WEIGHTED.learn_cw_oful(state, t, user, x, x @ problem.theta[user] + noise, 0)
     assert state.logdet[0] == pytest.approx(np.linalg.slogdet(M / 0.8)[1])
-    assert PAGE.watch_oful(state, problem)["beta"] == pytest.approx(PAGE.radius(state, 0))
+    assert WEIGHTED.watch_cw_oful(state, problem)["beta"] == pytest.approx(
+        WEIGHTED.radius(state, 0)
+    )
 
 
 def test_audit_plays_like_oful():
@@ -276,9 +269,9 @@ def test_oracle_has_no_regret_and_uniform_choice_loses_what_it_must():
 
 def test_corruption_flips_the_mean_of_the_first_rounds_only():
     problem, _ = instance(0, noise=0.0)
-    corrupted = PAGE.CorruptedProblem(*problem, 3, 6.0)
+    corrupted = WEIGHTED.CorruptedProblem(*problem, 3, 6.0)
     rng = np.random.default_rng(0)
-    paid = [PAGE.feedback_corrupted.py_func(corrupted, t, 0, 0, 0.5, rng) for t in (1, 3, 4)]
+    paid = [WEIGHTED.feedback_corrupted.py_func(corrupted, t, 0, 0, 0.5, rng) for t in (1, 3, 4)]
     assert paid == [-0.5, -0.5, 0.5]
 
 
@@ -289,3 +282,37 @@ def test_users_share_as_many_tastes_as_asked(users, distinct, different):
     problem = PAGE.make_problem(np.random.default_rng(0), users=users, distinct=distinct)
     assert len(np.unique(problem.theta, axis=0)) == different
     assert np.allclose(np.linalg.norm(problem.theta, axis=1), 1)
+
+
+LITERAL = {
+    "LinUCB": (PAGE.LINUCB, PAGE.LITERAL, {"lam": 0.7, "beta": 0.6}),
+    "LinUCB-Ind": (PAGE.LINUCB_IND, PAGE.LITERAL, {"beta": 0.6, "sharing": "none"}),
+    "OFUL": (PAGE.OFUL, PAGE.LITERAL, {"lam": 0.5, "sigma": 0.4, "delta": 0.1}),
+    "CW-OFUL": (WEIGHTED.CW_OFUL, WEIGHTED.LITERAL_CW, {"sigma": 0.4, "budget": 8.0}),
+    "Thompson sampling": (
+        EXPERIMENTS.THOMPSON,
+        EXPERIMENTS.LITERAL_THOMPSON,
+        {"lam": 2.0, "v": 0.3},
+    ),
+}
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("name", LITERAL)
+def test_literal_version_of_the_page_decides_as_the_fast_one(name, seed):
+    fast, literal, parameters = LITERAL[name]
+    problem, rounds = instance(seed)
+    assert decisions(fast, problem, rounds, seed, **parameters) == decisions(
+        literal, problem, rounds, seed, **parameters
+    )
+
+
+def test_released_bonus_has_no_root_and_a_growing_width():
+    problem, _ = instance(0, users=1)
+    state = EXPERIMENTS.NO_ROOT.init(problem, 10, None, beta=np.inf)
+    state.M_inverse[0] = np.diag([0.01, 0.04, 1.0, 1.0])
+    state.theta[0] = [0.2, 0.0, 0.0, 0.0]
+    width = 1 + np.sqrt(4 * np.log1p(3 / 4) + 4 * np.log(3) + np.log(2))
+    assert 0.2 + width * 0.01 > width * 0.04  # without the root the first arm is the better one
+    assert 0.2 + width * 0.1 < width * 0.2  # with it, the second
+    assert EXPERIMENTS.choose_without_root(state, 3, 0, np.eye(4)[:2], np.arange(2)) == 0

@@ -7,12 +7,14 @@ import pytest
 from scipy import integrate, special, stats
 
 from lib.linear import (
+    append_row,
     confidence_radius,
     directions,
     ellipsoid_norms,
     invert,
     lambda_tilde,
     log_det_bound,
+    solve_upper,
     sphere_moments,
     unit_rows,
 )
@@ -143,3 +145,23 @@ def test_gauss_jordan_needs_no_pivots_even_for_badly_scaled_matrices():
     residual = np.abs(inverse @ A - np.eye(12)).max()
     assert residual < 1e-6  # about the condition number times the rounding of a double
     np.testing.assert_allclose(inverse, inverse.T, rtol=1e-6)
+
+
+def test_appended_rows_keep_matrix_and_right_hand_side_of_the_regression():
+    rng = np.random.default_rng(3)
+    X, y = rng.normal(size=(40, 5)), rng.normal(size=40)
+    R, z = 0.5 * np.eye(5), np.zeros(5)
+    for row, value in zip(X, y, strict=True):
+        append_row(R, z, row.copy(), value)
+    assert np.allclose(np.tril(R, -1), 0)
+    M, b = 0.25 * np.eye(5) + X.T @ X, X.T @ y
+    np.testing.assert_allclose(R.T @ R, M)
+    np.testing.assert_allclose(R.T @ z, b)
+    solve_upper(R, z)
+    np.testing.assert_allclose(z, np.linalg.solve(M, b))
+
+
+def test_a_triangular_system_is_solved_from_the_last_row_up():
+    y = np.array([5.0, 6.0])
+    solve_upper.py_func(np.array([[1.0, 2.0], [9.0, 3.0]]), y)  # what is below is not read
+    np.testing.assert_allclose(y, [1.0, 2.0])
