@@ -56,7 +56,7 @@ def _left(entry: dict) -> str:
     return f", {duration((entry['total'] - entry['done']) * seconds / fresh)} left"
 
 
-def say(text: str, file=sys.stdout) -> None:
+def say(text: str, file=None) -> None:
     """Print a line that stays, above the lines that change."""
     with _lock:
         _erase()

@@ -34,10 +34,10 @@ class Kept(NamedTuple):
 
 
 class Again(NamedTuple):
-    """What computing a page again showed: rows compared, what was left out, what differs."""
+    """What computing a page again showed: rows compared, what is to be said, what differs."""
 
     rows: int = 0
-    skipped: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
     troubles: tuple[str, ...] = ()
 
 
@@ -70,20 +70,14 @@ def verify(
             again = _again(project, pages, each, trials, engine)
             rows += again.rows
             found += again.troubles
-            for skipped in again.skipped:
-                say(f"{_name(each)}: not computed again: {skipped}")
-        say(f"{_name(each)}: {_counts(each)}, {f'{len(found)} differ' if found else 'as recorded'}")
+            for note in again.notes:
+                say(f"{_name(each)}: {note}")
+        say(f"{_name(each)}: {_counts([each])}, {_some(len(found), 'difference')}")
         troubles += found
     for trouble in troubles:
         print(f"regretbook: {trouble}", file=sys.stderr)
-    tables = sum(len(each.record.tables) for each in kept)
-    verdicts = sum(len(each.record.judgements) for each in kept)
-    ended = f"{len(troubles)} differences" if len(troubles) > 1 else "1 difference"
-    print(
-        f"verified {tables} tables and {verdicts} verdicts of {len(kept)} records"
-        f"{f', {rows} rows computed again' if trials is not None else ''}: "
-        f"{ended if troubles else 'no difference'}"
-    )
+    again = f", {_some(rows, 'row')} computed again" if trials is not None else ""
+    print(f"in all: {_counts(kept)}{again}, {_some(len(troubles), 'difference')}")
     return 1 if troubles else 0
 
 
@@ -91,8 +85,14 @@ def _name(kept: Kept) -> str:
     return f"{kept.record.chapter}/{kept.record.page}, profile {kept.profile}"
 
 
-def _counts(kept: Kept) -> str:
-    return f"{len(kept.record.tables)} tables, {len(kept.record.judgements)} verdicts"
+def _counts(kept: list[Kept]) -> str:
+    tables = sum(len(each.record.tables) for each in kept)
+    verdicts = sum(len(each.record.judgements) for each in kept)
+    return f"{_some(tables, 'table')}, {_some(verdicts, 'verdict')}"
+
+
+def _some(count: int, what: str) -> str:
+    return f"{count or 'no'} {what}{'' if count == 1 else 's'}"
 
 
 def _read(
@@ -215,16 +215,16 @@ def _execute(
         run, failure = execute(project, request)
         if failure:
             report(project, request, failure)
-            return Again(skipped=tuple(notes), troubles=(f"{where}: {page.name} failed",))
+            return Again(0, tuple(notes), (f"{where}: {page.name} failed",))
         tables = _tables(kept, run, names)
         troubles = [*tables.troubles, *(_judgements(kept, run) if judged else [])]
-        return Again(tables.rows, (*notes, *tables.skipped), tuple(troubles))
+        return Again(tables.rows, (*notes, *tables.notes), tuple(troubles))
 
 
 def _tables(kept: Kept, run: Run, names: list[str]) -> Again:
     """Return what the run says of the recorded tables of these names."""
     compared = {entry.name: entry for entry in run.entries(Compared)}
-    rows, skipped, troubles = 0, [], []
+    rows, notes, troubles = 0, [], []
     for name in names:
         path = kept.path.with_name(f"{name}.csv")
         if name in compared:
@@ -236,9 +236,9 @@ def _tables(kept: Kept, run: Run, names: list[str]) -> Again:
         else:
             entry = Compared(name, 0, f"{run.info.chapter}/{run.info.page} has it no more")
         rows += entry.rows
-        skipped += [f"{name}, since {entry.skipped}"] if entry.skipped else []
+        notes += [f"{name} is not computed again: {entry.skipped}"] if entry.skipped else []
         troubles += [f"{records.where(path)}: {entry.difference}"] if entry.difference else []
-    return Again(rows, tuple(skipped), tuple(troubles))
+    return Again(rows, tuple(notes), tuple(troubles))
 
 
 def _judgements(kept: Kept, run: Run) -> list[str]:

@@ -204,7 +204,9 @@ def at_point(claim: Claim, question: str, measured: float, facts: dict) -> str:
 def over_interval(claim: Claim, question: str, measured: Measured, facts: dict) -> str:
     """Return the verdict that holds all over the interval, or `undecided`."""
     value, low, high = measured[:3]
-    points = dict.fromkeys([value, low, high, *np.linspace(low, high, POINTS).tolist()])
+    points = {value, low, high, *np.linspace(low, high, POINTS).tolist()}
+    if claim.number and low < claim.number.value < high:
+        points.add(claim.number.value)  # a narrow tolerance may lie between two points
     found = frozenset(at_point(claim, question, point, facts) for point in points)
     return next(iter(found)) if len(found) == 1 else JOINED.get(found, "undecided")
 
@@ -223,13 +225,13 @@ def decide(
     be refuted. A control that does as well as what is judged makes the rule say nothing.
     """
     verdict = over_interval(claim, question, measured, facts)
-    positive = verdict in ("reproduced", "direction only")
-    if (
-        positive
-        and control
-        and over_interval(claim, question, control, facts) in ("reproduced", verdict)
-    ):
-        return "vacuous at this scale"
+    if control and verdict in ("reproduced", "direction only"):
+        # Conditions on facts alone are about the method that is judged, not about its control.
+        rule = claim.questions[question]
+        others = [key for key, text in rule.conditions().items() if "measured" not in names(text)]
+        asked = claim._replace(questions={question: rule._replace(**dict.fromkeys(others))})
+        if over_interval(asked, question, control, facts) in ("reproduced", verdict):
+            return "vacuous at this scale"
     if verdict == "refuted" and claim.nature == "experiment" and share != 1:
         return "not reproduced"
     return verdict
@@ -286,7 +288,7 @@ def scale_of(claim: Claim, sizes: dict) -> Scale:
 
 def _size(claim: Claim, name: str, value) -> float:
     values = np.asarray(value)
-    if values.dtype.kind not in "iuf" or not values.size or not (values > 0).all():
+    if values.dtype.kind not in "iuf" or not values.size or not values.max() > 0:
         raise BookError(f"claim {claim.id}: {name} is {value!r}, but a size is a positive number")
     return float(values.max())
 

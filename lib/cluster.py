@@ -100,21 +100,22 @@ def compute_checked(task: Task, versions: dict[str, str]) -> Done:
 
 def _connected(name: str) -> Client:
     """Return a connection to the scheduler of an engine; one on this machine is started once."""
+    for logger in ("distributed", "distributed.client"):  # whose errors are sentences here
+        logging.getLogger(logger).setLevel(logging.CRITICAL)
     if name == "dask":
         return Client(_local(engine.cores()), set_as_default=False)
     place = name.removeprefix("dask://")
     host, _, port = place.rpartition(":")
     if not host or not port.isdecimal():
         raise BookError(f"engine {name!r} must be dask://HOST:PORT, for instance dask://node1:8786")
-    logging.getLogger("distributed").setLevel(logging.CRITICAL)
     try:
         with warnings.catch_warnings():  # of versions, which are checked more closely here
             warnings.simplefilter("ignore")
             return Client(f"tcp://{place}", timeout=PATIENCE, set_as_default=False)
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError):
         raise BookError(
             f"no Dask scheduler answers at {place}; start one with: dask scheduler --port {port}"
-        ) from error
+        ) from None
 
 
 @functools.cache

@@ -1,15 +1,17 @@
 """What a function or class says, without what cannot change a number, and what it reads."""
 
 import ast
+import functools
 import importlib.util
 import inspect
+import linecache
 import math
 import symtable
 import sys
-import textwrap
 import weakref
 from collections.abc import Iterator
 from pathlib import Path
+from types import FunctionType
 from typing import NamedTuple
 
 from lib.errors import BookError
@@ -37,7 +39,10 @@ def definition(value) -> Definition:
 
 def normalised(source: str) -> str:
     """Return code without comments, docstrings and layout, so that only code changes count."""
-    tree = ast.parse(source)
+    return _unparsed(ast.parse(source))
+
+
+def _unparsed(tree: ast.AST) -> str:
     for node in ast.walk(tree):
         if isinstance(node, _DOCUMENTED) and ast.get_docstring(node, clean=False) is not None:
             node.body = node.body[1:] or [ast.Pass()]
@@ -87,12 +92,10 @@ def _read(value) -> Definition:
             f"The function {value.__qualname__!r} depends on where it was made: write it with "
             "`def`, outside of other functions, and pass what it needs as arguments."
         )
-    source = normalised(_source(value))
-    tree = ast.parse(source)
-    if getattr(tree.body[0], "name", None) != name:
-        raise BookError(
-            f"The file with {name!r} has changed since it was imported: restart the kernel."
-        )
+    tree = _tree(value)
+    if inspect.isfunction(value):
+        _keep_defaults(tree.args, value)
+    source = _unparsed(tree)
     late = [module for module in imports(tree) if is_own(module) or module == "lib.chapters"]
     if late:
         raise BookError(
@@ -107,30 +110,61 @@ def _read(value) -> Definition:
     return Definition(source, reads)
 
 
-def _source(value) -> str:
+def _tree(value) -> ast.stmt:
+    """Return the definition of a function or class as it stands in its file or in its cell."""
+    if inspect.isfunction(value):
+        found = _in_file(value.__code__.co_filename).get(value.__code__.co_firstlineno)
+    else:
+        file = getattr(sys.modules.get(value.__module__), "__file__", None)
+        found = _in_file(file).get(value.__name__) if file else None
+        if found is None and value.__module__ == "__main__":
+            found = _in_cells(value.__name__)
+    if found is None or found.name != value.__name__:
+        raise BookError(
+            f"The source of {value.__name__!r} is not where it was when it was imported: write it "
+            "with `def` or `class` in a page or a file, and restart the kernel after a change."
+        )
+    return found
+
+
+def _keep_defaults(arguments: ast.arguments, function: FunctionType) -> None:
+    """Write the defaults that a function has: what they were computed from may have changed."""
+    names = [each.arg for each in arguments.kwonlyargs]
+    by_name = function.__kwdefaults__ or {}
+    for nodes, values in (
+        (arguments.defaults, function.__defaults__ or ()),
+        (arguments.kw_defaults, [by_name.get(name) for name in names]),
+    ):
+        for i, value in enumerate(values):
+            if nodes[i] is not None and literal(value) is not None:
+                nodes[i] = ast.parse(literal(value), mode="eval").body
+
+
+def _in_file(file: str) -> dict[int | str, ast.stmt]:
+    linecache.checkcache(file)
+    return _definitions_of("".join(linecache.getlines(file)))
+
+
+def _in_cells(name: str) -> ast.stmt | None:
+    """Find a class of a notebook: unlike functions, classes there do not know their own file."""
+    cells = vars(sys.modules["__main__"]).get("In", [])
+    return next(filter(None, (_definitions_of(cell).get(name) for cell in reversed(cells))), None)
+
+
+@functools.lru_cache(maxsize=1000)
+def _definitions_of(source: str) -> dict[int | str, ast.stmt]:
+    """Return the functions of a text by their first line, and its classes by name."""
     try:
-        return textwrap.dedent(inspect.getsource(value))
-    except (OSError, TypeError) as error:
-        source = _source_in_cells(value.__name__)
-        if source is None:
-            raise BookError(
-                f"The source of {value.__name__!r} cannot be read ({error}): write it with `def` "
-                "or `class` in a page or a file."
-            ) from error
-        return source
-
-
-def _source_in_cells(name: str) -> str | None:
-    """Find a class of a notebook: unlike functions, classes there do not know their own source."""
-    for cell in reversed(vars(sys.modules["__main__"]).get("In", [])):
-        try:
-            nodes = ast.parse(cell).body
-        except SyntaxError:  # a magic command
-            continue
-        for node in reversed(nodes):
-            if isinstance(node, ast.ClassDef) and node.name == name:
-                return ast.unparse(node)
-    return None
+        tree = ast.parse(source)
+    except SyntaxError:  # a magic command, or a file half written
+        return {}
+    found: dict[int | str, ast.stmt] = {}
+    for node in [*ast.walk(tree), *tree.body]:  # of classes with one name, the last outer one
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            found[min([node.lineno, *(d.lineno for d in node.decorator_list)])] = node
+        elif isinstance(node, ast.ClassDef):
+            found[node.name] = node
+    return found
 
 
 def _globals(table: symtable.SymbolTable) -> set[str]:

@@ -92,6 +92,8 @@ def run(tasks: list[Task], label: str) -> list[dict[str, np.ndarray] | None]:
         found = rehearsal.plan(label, asked, found)
         return [found[address] for address in addresses]
     waiting = _chosen({address: task for address, task in asked.items() if address not in found})
+    for text in {task.program for task in tasks}:
+        store.describe(text)
     had = sum(asked[address].work for address in found)
     total = had + sum(task.work for task in waiting.values())
     with Progress(label, total, had) as progress:

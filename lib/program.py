@@ -90,7 +90,7 @@ def load_page(page: str, source: str) -> ModuleType:
             try:
                 _execute(ModuleType(name), "", project().cache / "pages" / f"{name}.py", source)
             except BaseException:
-                del sys.modules[name]
+                sys.modules.pop(name, None)
                 raise
         return sys.modules[name]
 

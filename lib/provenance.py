@@ -57,6 +57,8 @@ def _heading(parts: Iterable[str]) -> str:
 
 @functools.cache
 def _lib_imports(source: str) -> frozenset[str]:
+    if "lib" not in source:  # most definitions, and parsing them takes time
+        return frozenset()
     found = (module.split(".") for module in imports(ast.parse(source)))
     return frozenset(path[1] for path in found if path[0] == "lib" and len(path) > 1)
 

@@ -17,7 +17,7 @@ from statistics import median
 from typing import NamedTuple
 
 import numpy as np
-from joblib.externals.loky import get_reusable_executor
+from joblib.externals.loky import ProcessPoolExecutor
 from threadpoolctl import threadpool_limits
 
 from lib import engine, program, store
@@ -55,7 +55,8 @@ class Planned(NamedTuple):
 
 
 _rehearsed: dict[str, Rehearsed] = {}  # by program and setting
-_of_program: dict[str, list[Rehearsed]] = {}
+_of_program: dict[str, list[tuple[Rehearsed, float]]] = {}  # with their work
+_executors: list[ProcessPoolExecutor] = []  # idle; joblib's own would not expect ours
 _approximate: set[str] = set()  # labels of runs that were too long to compute
 
 
@@ -130,34 +131,47 @@ def _rehearse(group: str, task: Task) -> Rehearsed:
     if group in _rehearsed:
         return _rehearsed[group]
     tried = _of_program.setdefault(store.group(task.program), [])
-    if not _plays(task) and sum(rehearsed.seconds for rehearsed in tried) >= CAP / 2:
-        return max(tried, key=lambda rehearsed: rehearsed.seconds)
-    executor = get_reusable_executor(max_workers=1)
+    if not _plays(task) and sum(rehearsed.seconds for rehearsed, _ in tried) >= CAP / 2:
+        rehearsed, work = max(tried, key=lambda pair: pair[0].seconds)
+        return rehearsed._replace(seconds=rehearsed.seconds * task.work / work)
+    executor = _executors.pop() if _executors else ProcessPoolExecutor(max_workers=1)
     executor.submit(os.getpid).result()  # it has begun
     cap = BEGIN if _plays(task) else CAP
     try:
         rehearsed = executor.submit(rehearse, task).result(timeout=cap)
+        _executors.append(executor)
     except TimeoutError:
         executor.shutdown(kill_workers=True)
         rehearsed = Rehearsed(cap)
-    tried.append(rehearsed)
+    tried.append((rehearsed, task.work))
     _rehearsed[group] = rehearsed
     return rehearsed
 
 
 def rehearse(task: Task) -> Rehearsed:
     """Try a task in this process."""
-    function = getattr(program.load(task.program), task.entry)
+    module = program.load(task.program)
+    function = getattr(module, task.entry)
     threadpool_limits(1)
-    return _rounds(function, task) if _plays(task) else _whole(function, task)
+    if not _plays(task):
+        return _whole(function, task)
+    watch = getattr(module, "watch", None)
+    look = _Look(watch)
+    try:
+        if watch:
+            module.watch = look
+        return _rounds(function, task, look)
+    finally:
+        if watch:
+            module.watch = watch
 
 
 def _whole(function: Callable, task: Task) -> Rehearsed:
     """Run a task, and again where there is time: the first time it may have been compiled."""
     for _ in range(2):
-        base, start = _memory("VmRSS", reset=True), time.perf_counter()
+        base, start = _memory("VmRSS", reset=True), time.thread_time()
         rows = function(**task.arguments)
-        seconds = time.perf_counter() - start
+        seconds = time.thread_time() - start
         if seconds > CAP / 3:
             break
     rows = {name: np.asarray(value) for name, value in rows.items()}
@@ -168,26 +182,44 @@ class _Enough(Exception):
     pass
 
 
-def _rounds(function: Callable, task: Task) -> Rehearsed:
+class _Look:
+    """A policy's `watch` that really looks as often as it may, then repeats what it saw.
+
+    A look at a thousand users can take longer than a thousand rounds.
+    """
+
+    def __init__(self, watch: Callable | None):
+        self.watch, self.may, self.seconds, self.seen = watch, 2, 0.0, {}
+
+    def __call__(self, *arguments):
+        if self.may:
+            self.may -= 1
+            start = time.thread_time()
+            self.seen = self.watch(*arguments)
+            self.seconds = time.thread_time() - start
+        return self.seen
+
+
+def _rounds(function: Callable, task: Task, look: _Look) -> Rehearsed:
     """Play some rounds to compile and to see the rows, then the first of the real horizon."""
     *_, T = times = task.arguments["times"]
     few = min(T, max(len(times), FEWEST))
     cut = [max(1, t * few // T) for t in times]
     rows = function(**{**task.arguments, "times": cut}, advance=lambda amount: None)
     steps = [*(2**k for k in range((T - 1).bit_length())), T]
-    base, clock = _memory("VmRSS", reset=True), [time.perf_counter()]
+    base, look.may, clock = _memory("VmRSS", reset=True), 1, [time.thread_time()]
 
     def advance(amount):
-        clock.append(time.perf_counter())
+        clock.append(time.thread_time())
         if clock[-1] - clock[1] > PLAYED:
             raise _Enough
 
     with contextlib.suppress(_Enough):
         function(**{**task.arguments, "times": steps}, advance=advance)
-    seconds, played = clock[-1] - clock[0], len(clock) - 1
+    begun, rounds, played = clock[1] - clock[0] - look.seconds, clock[-1] - clock[1], len(clock) - 1
     if played < len(steps):
-        pace = (clock[-1] - clock[-2]) / (steps[played - 1] - steps[played - 2])
-        seconds = clock[1] - clock[0] + pace * (T - 1)
+        rounds = (T - 1) * (clock[-1] - clock[-2]) / (steps[played - 1] - steps[played - 2])
+    seconds = begun + rounds + len(times) * look.seconds
     rows = {name: np.asarray(value) for name, value in rows.items()}
     return Rehearsed(seconds, max(0.0, _memory("VmHWM") - base), rows)
 

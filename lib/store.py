@@ -21,6 +21,7 @@ from lib.files import write_atomically
 from lib.paths import project
 
 _CHECKSUM, _COST = "#checksum", "#cost"  # no name of a column looks like these
+_PROGRAM = "program.txt"
 
 
 class Cost(NamedTuple):
@@ -38,6 +39,20 @@ def folder() -> Path:
 def group(program: str) -> str:
     """Return the name of the folder that holds all results of a program."""
     return hashlib.sha256(program.encode()).hexdigest()[:20]
+
+
+def describe(text: str) -> None:
+    """Keep the text of a program beside its results, so that one can tell who may ask for them."""
+    path = folder() / group(text) / _PROGRAM
+    if not path.exists():
+        write_atomically(path, text.encode())
+
+
+def program(name: str) -> str | None:
+    """Return the text of the program whose results lie in a folder, if it is known and whole."""
+    path = folder() / name / _PROGRAM
+    text = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
+    return text if group(text) == name else None
 
 
 def key(program: str, arguments: dict) -> str:

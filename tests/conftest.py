@@ -3,8 +3,13 @@
 import os
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 os.environ["MPLBACKEND"] = "Agg"
+
+# A busy machine is no mistake of a test.
+settings.register_profile("book", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("book")
 
 
 @pytest.fixture(autouse=True)

@@ -8,6 +8,8 @@ from sklearn.metrics import roc_auc_score
 
 from lib import chapters
 from lib.errors import BookError
+from lib.graphs import unpack
+from lib.linear import directions, lambda_tilde
 
 PAGE = chapters.load("corrupted-users")
 SETTING = dict(users=12, m=3, d=4, items=40, arms=5, noise=0.2, share=0.25, stop=150)
@@ -106,7 +108,7 @@ def played():
 
 def test_every_decision_and_the_graph_equal_the_literal_algorithm(played):
     state, naive = played
-    np.testing.assert_array_equal(PAGE.CLUBS.adjacency(state.edges), naive.edges)
+    np.testing.assert_array_equal(unpack(state.edges), naive.edges)
     found = connected_components(naive.edges)[0]
     assert 1 < found == (state.size > 0).sum()
     np.testing.assert_allclose(state.ridge.theta[: naive.u], naive.estimates(), atol=1e-9)
@@ -160,7 +162,7 @@ def test_known_clusters_stay_as_they_are():
     problem = make()
     state = PAGE.init_rclub(problem, 10, np.random.default_rng(0), known=True)
     same = problem.label[:, None] == problem.label
-    np.testing.assert_array_equal(PAGE.CLUBS.adjacency(state.edges), same & ~np.eye(12, dtype=bool))
+    np.testing.assert_array_equal(unpack(state.edges), same & ~np.eye(12, dtype=bool))
     assert state.alpha == np.inf
 
 
@@ -188,7 +190,7 @@ def test_a_part_of_the_users_keeps_the_share_of_liars():
 def test_a_lie_never_counts_more_than_alpha():
     rng = np.random.default_rng(5)
     for alpha in (0.05, 0.5, 2.0):
-        X, out = PAGE.BANDITS.unit_rows(rng, 200, 3), np.empty((200, 2))
+        X, out = directions(rng, 200, 3), np.empty((200, 2))
         M = PAGE.influences(X, alpha, 1.0, out)
         np.testing.assert_allclose(M, np.eye(3) + (X.T * out[:, 0]) @ X)
         assert out[:, 1].max() <= alpha + 1e-12
@@ -198,8 +200,8 @@ def test_a_lie_never_counts_more_than_alpha():
 
 
 def test_constants_of_the_theory():
-    assert PAGE.lambda_tilde(1.0, 1e-9, 5) == pytest.approx(1.0, abs=1e-3)
-    one, two = (PAGE.lambda_tilde(0.5, 0.25, K) for K in (1, 2))
+    assert lambda_tilde(1.0, 1e-9, 5) == pytest.approx(1.0, abs=1e-3)
+    one, two = (lambda_tilde(0.5, 0.25, K) for K in (1, 2))
     assert 0 < two < one < 0.5
     problem = make()
     values = PAGE.theory(problem, 1000, 1.0, 0.05)

@@ -8,6 +8,8 @@ from scipy.sparse.csgraph import connected_components
 
 from lib import chapters
 from lib.errors import BookError
+from lib.graphs import unpack
+from lib.linear import lambda_tilde, sphere_moments
 
 PAGE = chapters.load("dueling")
 SETTING = dict(users=6, m=2, d=3, items=30, arms=5, scale=6.0)
@@ -158,7 +160,7 @@ def test_every_pair_and_edge_equals_the_literal_algorithm(graph):
     state = start(problem, 260, graph, growth=1.0, **knobs)
     naive = Naive(problem, graph, **knobs)
     play(PAGE.COLDB, state, naive, problem, 260)
-    np.testing.assert_array_equal(PAGE.CLUBS.adjacency(state.edges), naive.edges)
+    np.testing.assert_array_equal(unpack(state.edges), naive.edges)
     np.testing.assert_allclose(state.ridge.theta[: naive.u], naive.hat, atol=1e-6)
     if graph == "complete":
         assert 1 < connected_components(naive.edges)[0] == (state.size > 0).sum()
@@ -177,7 +179,7 @@ def test_the_schedule_of_refits_equals_the_literal_one(graph):
     state = start(problem, 200, graph, growth=1.3, **knobs)
     naive = Scheduled(problem, graph, growth=1.3, **knobs)
     play(PAGE.COLDB, state, naive, problem, 200)
-    np.testing.assert_array_equal(PAGE.CLUBS.adjacency(state.edges), naive.edges)
+    np.testing.assert_array_equal(unpack(state.edges), naive.edges)
 
 
 def test_the_warm_start_stays_near_the_exact_solution_and_visits_little():
@@ -384,8 +386,8 @@ def test_the_printed_threshold_is_the_printed_formula():
     top = np.sqrt(lam * κ) + np.sqrt(2 * np.log(u / delta) + d * np.log(1 + 4 * n * κ / (d * lam)))
     assert PAGE.threshold.py_func(printed, n) == pytest.approx(top / (κ * np.sqrt(2 * lt * n)))
     assert PAGE.beta(n, d, u, lam, delta) == pytest.approx(top)
-    assert PAGE.lambda_tilde(1, 20) == pytest.approx(1.0, abs=1e-3)
-    assert PAGE.lambda_tilde(20, 20) < 1e-6
+    assert lambda_tilde(*sphere_moments(1), 20) == pytest.approx(1.0, abs=1e-3)
+    assert lambda_tilde(*sphere_moments(20), 20) < 1e-6
 
 
 def test_rewards_of_each_kind():

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from lib import chapters
 from lib.kernels import TIE, rank_one_inverse
+from lib.linear import directions
 from lib.simulate import simulate
 
 PAGE = chapters.load("linear-bandits")
@@ -183,7 +184,7 @@ def test_thompson_samples_have_the_posterior_law():
 )
 def test_determinant_identity_and_elliptical_potential(d, n, lam, seed):
     rng = np.random.default_rng(seed)
-    X = PAGE.unit_rows(rng, n, d) * rng.random((n, 1))
+    X = directions(rng, n, d) * rng.random((n, 1))
     M_inverse = np.eye(d) / lam
     surprise = np.array([rank_one_inverse(M_inverse, x, 1.0) for x in X])
     logdet = np.log1p(surprise).sum()

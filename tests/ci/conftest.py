@@ -175,8 +175,10 @@ class Sandbox:
             for number, cell in enumerate(execute.own_code(notebook), 1):
                 text = f"output of cell {number}\n"
                 cell.outputs = [nbformat.v4.new_output("stream", name="stdout", text=text)]
+            if position.name != page:  # the environment is of all pages that run at this time
+                return notebook
             self.monkeypatch.setenv("REGRETBOOK_RUN", environment["REGRETBOOK_RUN"])
-            for entry in entries if position.name == page else ():
+            for entry in entries:
                 journal.note(entry)
                 if isinstance(entry, Table):
                     path = journal.folder() / entry.file
@@ -208,10 +210,12 @@ class Sandbox:
     def run(self, name="linear-bandits", entries=(), profile="book") -> runs.Run:
         """Publish a run without kernel of a page where `build` would."""
         page = self.pages[name]
+        before = execute._papermill
         self.fake_papermill(entries, name)
         values = parameters.resolve(self.project, page, profile)
         target = runs.place(self.project, page, profile)
         run, _ = execute.execute(self.project, execute.Request(page, values, target, profile))
+        self.monkeypatch.setattr(execute, "_papermill", before)
         return self.rewrite(
             run,
             started="2026-02-03T04:05:06+00:00",

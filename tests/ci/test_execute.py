@@ -172,8 +172,7 @@ def test_a_kernel_works_on_the_project_and_the_share_of_cores_it_was_given(sandb
     sandbox.edit(
         OTHER,
         'print("other")',
-        "import os\nfrom lib import paths, provenance\n"
-        "print(paths.project().root, provenance.cores())",
+        "from lib import engine, paths\nprint(paths.project().root, engine.cores())",
     )
     page = sandbox.pages[NAME]
     target = sandbox.project.root / "mine"

@@ -42,6 +42,8 @@ def test_pages_are_rendered_once_and_warnings_are_errors(sandbox, builds):
 
     sandbox.edit("book/index.md", "See {doc}`nowhere`.", "")
     sandbox.edit("_toc.yml", "  - file: foundations/linear-bandits\n", "")
+    sandbox.add("book/profiles.yml", "")
+    (sandbox.project.claims / "linear-bandits.yml").unlink()
     assert builds()[0] == 0
     assert not (html / "foundations/linear-bandits.html").exists()
     assert "linear-bandits.html" not in (html / "index.html").read_text()

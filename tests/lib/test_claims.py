@@ -299,6 +299,12 @@ def test_a_window_inside_the_interval_is_noticed(book):
     assert claims.decide(claim, "", judged(1.0, 0.0, 2.0), {}) == "undecided"
 
 
+def test_a_wide_interval_around_a_narrow_tolerance_is_undecided(book):
+    rule = {"measure": "x", "reproduced": "abs(measured - printed) <= 0.1"}
+    claim = book({**THEOREM, "rule": rule})["toy"]
+    assert claims.decide(claim, "", judged(400.0, -700.0, 1500.0), {}) == "undecided"
+
+
 def test_vacuous_on_a_part_of_the_interval_is_undecided(book):
     rule = {"measure": "x", "vacuous": "measured > 1", "reproduced": "measured > 0"}
     claim = book({**THEOREM, "rule": rule})["toy"]
@@ -350,6 +356,13 @@ def test_a_control_that_passes_makes_a_rule_say_nothing(book, measured, control,
     assert found == verdict
 
 
+def test_facts_of_the_method_do_not_let_its_control_pass(book):
+    rule = {"measure": "x", "reproduced": "measured > 8", "direction": "ordered"}
+    claim = book({**THEOREM, "rule": rule})["toy"]
+    found = claims.decide(claim, "", judged(5.0), {"ordered": True}, control=judged(0.0))
+    assert found == "direction only"
+
+
 def test_division_by_zero_in_a_rule_is_an_error_not_a_verdict(book):
     book({**THEOREM, "rule": {"measure": "x", "reproduced": "1 / measured > 0"}})
     with pytest.raises(BookError, match="rule reproduced fails"):
@@ -366,7 +379,7 @@ def test_division_by_zero_in_a_rule_is_an_error_not_a_verdict(book):
         ({"T": 5000, "users": 100}, "printed scale", 1.0),  # larger counts as printed
         ({"T": 250, "users": 100}, "reduced (T 250 of 1000)", 0.25),
         ({"T": 250, "users": 50}, "reduced (T 250 of 1000, users 50 of 100)", 0.125),
-        ({"T": 1000, "users": [3, 60]}, "reduced (users 60 of 100)", 0.6),
+        ({"T": 1000, "users": [0, 60]}, "reduced (users 60 of 100)", 0.6),
         ({"T": 1000, "users": np.array([3, 100])}, "printed scale", 1.0),
     ],
 )

@@ -3,6 +3,7 @@
 import importlib
 import linecache
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -12,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from lib import program, provenance
+from lib import chapters, program, provenance, simulate, toc
 from lib.errors import BookError
 from lib.kernels import dot, jit
 from lib.paths import CODE, project
@@ -81,6 +82,14 @@ def test_constants_keep_their_values():
     assert module.run() == (np.inf, (1, (2.5, "a"), 0.25))
 
 
+def test_defaults_are_those_the_function_has(write):
+    """Here, as in the next cell of a notebook, the name means something else by now."""
+    source = "n = 5\n\n\ndef run(a, b=n, *, c, d=2 * n):\n    return a, b, c, d\n\n\nn = 7\n"
+    mine = write("mine", source)
+    module = program.load(program.text({"run": mine.run}))
+    assert module.run(1, c=3) == mine.run(1, c=3) == (1, 5, 3, 10)
+
+
 def test_heading_names_only_the_parts_of_lib_that_are_imported():
     text = program.text({"run": compiled})
     assert "# lib/kernels.py" in text
@@ -113,7 +122,7 @@ def test_a_class_of_a_notebook_is_found_in_its_cells(monkeypatch):
     monkeypatch.setattr(main, "In", cells, raising=False)
     pair = type("Pair", (), {"__module__": "__main__", "a": 2})
     assert "class Pair:\n    a = 2\n" in program.text({"Pair": pair})
-    with pytest.raises(BookError, match="source of 'Lost' cannot be read"):
+    with pytest.raises(BookError, match="source of 'Lost' is not where it was"):
         program.text({"Lost": type("Lost", (), {"__module__": "__main__"})})
 
 
@@ -351,3 +360,32 @@ def test_only_code_of_lib_that_can_change_a_number_changes_keys(tmp_path):
     path.write_text(path.read_text() + "\nADDED = 1\n")
     changed = keys()
     assert [a == b for a, b in zip(base, changed, strict=True)] == [False, False, True]
+
+
+PLUMBING = {
+    *("claims", "datasets", "definitions", "engine", "figures", "journal", "paths", "program"),
+    *("progress", "provenance", "results", "simulate", "store"),
+}
+
+
+def methods(page):
+    """Return the environments and the policies that a page defines, of whatever type."""
+    tuples = [v for v in vars(page).values() if isinstance(v, tuple) and hasattr(v, "_asdict")]
+    return (
+        [value for value in tuples if "make" in value._fields],
+        [value for value in tuples if "choose" in value._fields],
+    )
+
+
+def test_no_program_of_the_book_depends_on_plumbing(monkeypatch):
+    monkeypatch.delenv("REGRETBOOK_ROOT")
+    texts = [
+        simulate.program_of(environment, policy)
+        for page in map(chapters.load, (entry.name for entry in toc.entries()))
+        for environment in methods(page)[0]
+        for policy in methods(page)[1]
+    ]
+    assert len(texts) > 20
+    parts = set(re.findall(r"^# lib/(\w+)\.py", "".join(texts), re.MULTILINE))
+    assert {"kernels", "trial"} <= parts
+    assert not parts & PLUMBING
