@@ -200,10 +200,10 @@ def test_impossible_sizes_are_refused_in_one_sentence(sizes):
 
 def test_watch_scores_a_perfect_and_a_trivial_partition():
     problem = problem_of(0)
-    seen = EXPERIMENTS.watch_graph(PAGE.CLUB.init(problem, 1, np.random.default_rng(0)), problem)
+    seen = PAGE.watch_club(PAGE.CLUB.init(problem, 1, np.random.default_rng(0)), problem)
     assert seen["clusters"] == 1 and seen["ari"] == 0 and seen["false_keep"] == 1
     sets = PAGE.SCLUB.init(problem, 1, None)._replace(cluster=problem.label)
-    seen = EXPERIMENTS.watch_sets(sets, problem)
+    seen = PAGE.watch_sclub(sets, problem)
     assert (seen["clusters"], seen["ari"], seen["false_split"], seen["false_keep"]) == (3, 1, 0, 0)
 
 
@@ -211,9 +211,25 @@ def test_pairs_are_measured_in_the_estimates_of_users():
     problem = problem_of(0)
     state = PAGE.CLUB.init(problem, 1, np.random.default_rng(0), alpha=0.5)
     state.ridge.theta[:12] = problem.theta
-    seen = EXPERIMENTS.watch_graph(state, problem)
-    assert seen["same"] == 0 and seen["other"] == pytest.approx(1.2)
-    assert seen["threshold"] == pytest.approx(0.5 * 2), "f(0) = 1 for users never served"
+    seen = PAGE.watch_club(state, problem)
+    for q in (5, 50, 95):
+        assert seen[f"same_{q}"] == pytest.approx(0, abs=1e-7)
+        assert seen[f"other_{q}"] == pytest.approx(1.2)
+    assert seen["radius"] == pytest.approx(2), "f(0) = 1 for users never served"
+
+
+def test_quantiles_of_pairs_are_those_of_all_distances():
+    problem = problem_of(3)
+    state = PAGE.CLUB.init(problem, 1, np.random.default_rng(0))
+    state.ridge.theta[:] = np.random.default_rng(1).standard_normal(state.ridge.theta.shape)
+    apart = {True: [], False: []}
+    for i, j in itertools.combinations(range(12), 2):
+        distance = np.linalg.norm(state.ridge.theta[i] - state.ridge.theta[j])
+        apart[bool(problem.label[i] == problem.label[j])].append(distance)
+    seen = PAGE.watch_club(state, problem)
+    for name, same in (("same", True), ("other", False)):
+        for q in (5, 50, 95):
+            assert seen[f"{name}_{q}"] == pytest.approx(np.quantile(apart[same], q / 100))
 
 
 def test_the_four_pictures_show_fewer_and_fewer_edges():
