@@ -41,10 +41,49 @@ def equal_groups(users: int, m: int) -> np.ndarray:
 
 
 def found_groups(label: np.ndarray, group: np.ndarray) -> dict[str, float]:
-    """Return how many groups there are and how well they fit the labels: adjusted Rand index."""
-    from sklearn.metrics import adjusted_rand_score
+    """Return how many groups there are, how large, how pure, and how well they fit the labels.
 
-    return {"clusters": len(np.unique(group)), "ari": adjusted_rand_score(label, group)}
+    `largest` is the share of the users in the largest group, `purity` that of the users whose
+    label is the most frequent one of their group, `ari` the adjusted Rand index.
+    """
+    from sklearn.metrics import adjusted_rand_score
+    from sklearn.metrics.cluster import contingency_matrix
+
+    counts = contingency_matrix(group, label)
+    return {
+        "clusters": len(counts),
+        "ari": adjusted_rand_score(label, group),
+        "largest": counts.sum(axis=1).max() / len(label),
+        "purity": counts.max(axis=1).sum() / len(label),
+    }
+
+
+def threshold(n):
+    """Return 2f(n), what α is multiplied with for two users with n rounds each."""
+    return 2 * np.sqrt((1 + np.log1p(n)) / (1 + n))
+
+
+def estimate_distances(n, d: int, noise: float, gap: float, lam: float = 1.0):
+    """Return how far apart two users' ridge estimates are, root mean square, after n rounds each.
+
+    The first number is for users of one cluster, the second for clusters at distance `gap`. Arms
+    point in all directions alike; where a learner chooses them, distances are larger. Derived on
+    the page on thresholds.
+    """
+    information = np.asarray(n) / d
+    scatter = 2 * d * noise**2 * information / (information + lam) ** 2
+    return np.sqrt(scatter), np.sqrt(scatter + (gap * information / (information + lam)) ** 2)
+
+
+def alpha_range(
+    n: float, d: int, noise: float, gap: float, lam: float = 1.0
+) -> tuple[float, float]:
+    """Return where to search the constant α of a threshold α(f(T_i) + f(T_l)), for n rounds a user.
+
+    From half of what keeps users of one cluster together to twice of what tells two clusters apart.
+    """
+    within, between = estimate_distances(n, d, noise, gap, lam)
+    return float(within / threshold(n) / 2), float(2 * between / threshold(n))
 
 
 def share(truths: np.ndarray) -> float:

@@ -46,6 +46,8 @@ class Policy(NamedTuple):
     learn: Callable  # learn(state, t, user, x, reward, item), changes the arrays of state
     watch: Callable | None = None  # watch(state, problem) -> dict of numbers, at every checkpoint
     parameters: dict = {}  # noqa: RUF012
+    # replan(state, t), plain Python, after each round of state.replans, an increasing array
+    replan: Callable | None = None
 
     functions = property(functions_of)
 

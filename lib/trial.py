@@ -32,16 +32,21 @@ def play_trial(
 ) -> dict:
     """Play one trial with the functions of a program and return its checkpoints.
 
-    `advance` hears how many rounds were played; it sees no number and changes none.
+    `advance` hears how many rounds were played; it sees no number and changes none. A policy that
+    replans does so after each round that its state names in `replans`, before that is recorded.
     """
     problem_rng, environment_rng, policy_rng = generators(seed, stream, trial)
     problem = page["make"](problem_rng, **setting)
     state = page["init"](problem, times[-1], policy_rng, **parameters)
+    replans = {int(t) for t in state.replans if t <= times[-1]} if "replan" in page else set()
     total, start, records = np.zeros(2), 1, []
-    for stop in times:
+    for stop in sorted({*times} | replans):
         page["rounds"](problem, state, start, stop + 1, environment_rng, total)
-        watched = page["watch"](state, problem) if "watch" in page else {}
-        records.append({"t": stop, "regret": total[0], "reward": total[1], **watched})
+        if stop in replans:
+            page["replan"](state, stop)
+        if stop in times:
+            watched = page["watch"](state, problem) if "watch" in page else {}
+            records.append({"t": stop, "regret": total[0], "reward": total[1], **watched})
         advance(stop + 1 - start)
         start = stop + 1
     return {name: np.array([record[name] for record in records]) for name in records[0]}

@@ -84,7 +84,7 @@ def without(entry, *keys):
 
 
 def test_every_claim_of_the_thesis_is_listed():
-    assert len(LEDGER) == 429
+    assert len(LEDGER) >= 429  # the book adds claims of its own
     counts = Counter(id.split("-")[0] for id in LEDGER)
     for prefix, (chapter, count) in THESIS_CLAIMS.items():
         assert counts[prefix] == count

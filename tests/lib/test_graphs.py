@@ -7,8 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lib.graphs import (
+    alpha_range,
     components,
     equal_groups,
+    estimate_distances,
     flip_bit,
     found_groups,
     has_bit,
@@ -16,8 +18,10 @@ from lib.graphs import (
     random_edges,
     reach,
     share,
+    threshold,
     unpack,
 )
+from lib.linear import directions
 
 SIZES = (1, 2, 63, 64, 65, 130)
 
@@ -97,11 +101,17 @@ def test_equal_groups_are_consecutive_and_differ_by_one_user_at_most(users, data
 
 def test_groups_are_scored_whatever_their_numbers():
     label = equal_groups(12, 3)
-    assert found_groups(label, 7 - label) == {"clusters": 3, "ari": 1.0}
-    assert found_groups(label, np.arange(12)) == {"clusters": 12, "ari": 0.0}
-    assert found_groups(label, np.zeros(12)) == {"clusters": 1, "ari": 0.0}
+    names = ("clusters", "ari", "largest", "purity")
+    for group, scores in {
+        "true": (7 - label, (3, 1.0, 1 / 3, 1.0)),
+        "alone": (np.arange(12), (12, 0.0, 1 / 12, 1.0)),
+        "together": (np.zeros(12), (1, 0.0, 1.0, 1 / 3)),
+    }.values():
+        assert found_groups(label, group) == pytest.approx(dict(zip(names, scores, strict=True)))
     one_moved = label.copy()
     one_moved[0] = 1
+    assert found_groups(label, one_moved)["purity"] == pytest.approx(11 / 12)
+    assert found_groups(label, one_moved)["largest"] == pytest.approx(5 / 12)
     # pairs together in both 15, expected 18 · 19/66, at most (18 + 19)/2: Hubert and Arabie
     expected = 18 * 19 / 66
     assert found_groups(label, one_moved)["ari"] == pytest.approx(
@@ -112,3 +122,31 @@ def test_groups_are_scored_whatever_their_numbers():
 def test_a_share_of_nothing_is_not_a_number():
     assert share(np.array([True, False, True, True])) == 0.75
     assert np.isnan(share(np.array([], dtype=bool)))
+
+
+@pytest.mark.parametrize("n, d, noise, gap", [(200, 4, 0.5, 1.0), (60, 10, 0.3, 1.4)])
+def test_distances_of_ridge_estimates_are_those_of_drawn_users(n, d, noise, gap):
+    rng, pairs = np.random.default_rng(0), 2000
+    one, other = np.zeros(d), np.zeros(d)
+    one[0], other[0] = gap / 2, -gap / 2
+    theta = np.repeat([one, one, other], pairs, axis=0)
+    x = directions(rng, 3 * pairs, n, d)
+    r = np.einsum("ind,id->in", x, theta) + noise * rng.standard_normal(x.shape[:2])
+    M = np.swapaxes(x, 1, 2) @ x + np.eye(d)
+    estimates = np.linalg.solve(M, np.einsum("ind,in->id", x, r)[:, :, None])[:, :, 0]
+    first, same, apart = estimates.reshape(3, pairs, d)
+    expected = estimate_distances(n, d, noise, gap)
+    for found, value in zip((first - same, first - apart), expected, strict=True):
+        # the formula replaces M by its mean, which is off by about d/n
+        assert np.sqrt((found**2).sum(axis=1).mean()) == pytest.approx(value, rel=2 * d / n)
+
+
+def test_alpha_scales_with_noise_and_dimension_and_hardly_with_rounds():
+    low, high = alpha_range(10_000, 10, 0.5, 1.0)
+    assert 0 < low < high
+    assert alpha_range(10_000, 10, 1.0, 1.0)[0] == pytest.approx(2 * low)
+    assert alpha_range(10_000, 20, 0.5, 1.0)[0] == pytest.approx(2 * low, rel=0.01)
+    assert alpha_range(100_000, 10, 0.5, 1.0)[0] == pytest.approx(low, rel=0.15)
+    # what keeps one cluster together approaches σd/√(2(1 + ln n))
+    assert 2 * low == pytest.approx(0.5 * 10 / np.sqrt(2 * (1 + np.log(10_000))), rel=0.01)
+    assert threshold(0) == 2
