@@ -50,6 +50,7 @@ STYLES = {
     "CW-OFUL-Ind": (VIOLET, "P", DASHED),
     "CLUB": (ORANGE, "^", SOLID),
     "SCLUB": (SKY, "X", DASHED),
+    "ReCLUB": (GREEN, "P", SOLID),
     "RLinUCB": (OLIVE, "D", SOLID),
     "RLinUCB-Ind": (VIOLET, "p", DASHED),
     "RCLUMB": (VERMILLION, "v", SOLID),
