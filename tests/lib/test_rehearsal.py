@@ -22,7 +22,7 @@ def planning(tmp_path, monkeypatch):
     monkeypatch.setenv("REGRETBOOK_PLAN", str(tmp_path / "plan.jsonl"))
     monkeypatch.setenv("REGRETBOOK_ENGINE", engine.PLAN)
     monkeypatch.setenv("REGRETBOOK_THREADS", "2")
-    for name in ("_rehearsed", "_of_program"):
+    for name in ("_rehearsed", "_tried"):
         monkeypatch.setattr(rehearsal, name, {})
     monkeypatch.setattr(rehearsal, "_approximate", set())
     return tmp_path / "plan.jsonl"
@@ -80,6 +80,10 @@ LONG = {"T": 1_000_000_000, "seed": 1, "checkpoints": 5, "label": "long"}
 
 def number(rng, size):
     return {"value": rng.standard_normal(size).mean()}
+
+
+def sized(rng, size, extra=0.0):
+    return {"value": 1.0 * size}
 
 
 def sleep(rng, seconds):
@@ -145,6 +149,15 @@ def test_stand_ins_rise_with_time_and_are_alike_for_all_methods():
     assert wide["arm 0"].xs(LONG["T"], level="t").nunique() == 3
 
 
+def test_stand_ins_of_a_search_are_alike_for_all_its_points(monkeypatch):
+    monkeypatch.setattr(rehearsal, "COMPUTED", 0.0)
+    points = [{"size": 10}, {"size": 10, "extra": 1.0}]
+    searched = repeat(sized, trials=2, seed=1, settings=points, stream="tune")
+    assert searched.groupby("trial")["value"].nunique().tolist() == [1, 1]
+    reported = repeat(sized, trials=2, seed=1, settings=points, label="reported")
+    assert reported["value"].nunique() == 4
+
+
 def test_what_another_page_would_leave_in_the_store_is_not_counted_again(planning):
     simulate(COINS, POLICIES, trials=2, **LONG)
     simulate(COINS, POLICIES, trials=3, **LONG)
@@ -174,7 +187,7 @@ def test_costs_come_from_finished_tasks_of_the_same_setting(planning):
     assert (planned.tasks, planned.missing) == (10, 7)
     assert planned.seconds == pytest.approx((3 * 2000.0 + 4 * 100.0) / 2)  # on two cores
     assert planned.addresses == [*stored[2:5], *stored[6:]]
-    assert table["value"].between(0.249, 0.25).all()
+    assert table["value"].between(0.9 * 0.249, 0.25).all()
 
 
 def test_one_long_task_takes_as_long_on_two_cores(planning):
@@ -194,7 +207,8 @@ def test_a_task_beyond_the_cap_is_ended_and_takes_more(planning, monkeypatch):
     assert planned.more
     assert planned.missing == 4
     assert planned.seconds == pytest.approx(4 * 1.0 / 2)
-    assert table["value"].between(0.499, 0.5).all()  # of the setting that is in the store
+    assert table["value"].between(0.9 * 0.499, 0.5).all()  # of the setting that is in the store
+    assert table["value"].nunique() == 4  # so that a page can fit a line through its settings
 
 
 def test_nothing_can_stand_in_for_a_task_that_never_ended(planning, monkeypatch):
@@ -206,9 +220,9 @@ def test_nothing_can_stand_in_for_a_task_that_never_ended(planning, monkeypatch)
 
 def test_work_scales_what_other_settings_of_a_program_take():
     rehearsed = rehearsal.Rehearsed(CAP, 5.0, {"value": np.array(1.0)})
-    rehearsal._of_program[store.group("text")] = [(rehearsed, 10.0)]
+    rehearsal._tried["runs", "text"] = [(rehearsed, 10.0)]
     task = Task("text", "_once", {"setting": {"size": 3}}, work=40.0)
-    assert rehearsal._rehearse("group", task) == rehearsed._replace(seconds=4 * CAP)
+    assert rehearsal._rehearse("runs", "group", task) == rehearsed._replace(seconds=4 * CAP)
 
 
 def test_the_error_of_a_task_is_the_error_of_the_plan():
