@@ -207,14 +207,17 @@ def _papermill(page, changes: dict, root: Path, environment: dict, log, position
         None,
         parameters=changes,
         progress_bar=False,
-        cwd=str(root),
-        kernel_manager_class=_kernel(environment, log),
+        kernel_manager_class=_kernel(environment, root, log),
         on_cell_start=follow,
     )
 
 
-def _kernel(environment: dict[str, str], log):
-    """Return a kernel manager class that starts this very interpreter, whatever is installed."""
+def _kernel(environment: dict[str, str], root: Path, log):
+    """Return a kernel manager class that starts this very interpreter, whatever is installed.
+
+    Its folder is told to the kernel alone: papermill would change that of this process, in which
+    other pages run at the same time.
+    """
     from jupyter_client.kernelspec import KernelSpec
     from jupyter_client.manager import AsyncKernelManager
 
@@ -232,7 +235,8 @@ def _kernel(environment: dict[str, str], log):
             return spec
 
         async def _async_pre_start_kernel(self, **options):
-            return await super()._async_pre_start_kernel(**options, stdout=log, stderr=log)
+            options |= {"cwd": str(root), "stdout": log, "stderr": log}
+            return await super()._async_pre_start_kernel(**options)
 
         async def _async_post_start_kernel(self, **options):
             _kernels.add(self.provisioner.process)
