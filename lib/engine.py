@@ -7,8 +7,10 @@ another there, so they run in processes.
 """
 
 import contextlib
+import functools
 import importlib.util
 import os
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
@@ -143,7 +145,23 @@ def on_this_machine(
 
 
 def _named(address: str, task: Task, advance: Callable | None) -> tuple[str, Done]:
-    return address, compute(task, advance) if advance else compute_alone(task)
+    if advance:
+        return address, compute(task, advance)
+    end_with_parent()
+    return address, compute_alone(task)
+
+
+@functools.cache
+def end_with_parent() -> None:
+    """End this process once the one that started it is gone: nobody waits for its hours of work."""
+    parent = os.getppid()
+
+    def watch():
+        while os.getppid() == parent:
+            time.sleep(1)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 def compute(task: Task, advance: Callable[[float], None]) -> Done:

@@ -134,7 +134,11 @@ def _rehearse(label: str, group: str, task: Task) -> Rehearsed:
     if not _plays(task) and sum(rehearsed.seconds for rehearsed, _ in tried) >= CAP / 2:
         rehearsed, work = max(tried, key=lambda pair: pair[0].seconds)
         return rehearsed._replace(seconds=rehearsed.seconds * task.work / work)
-    executor = _executors.pop() if _executors else ProcessPoolExecutor(max_workers=1)
+    executor = (
+        _executors.pop()
+        if _executors
+        else ProcessPoolExecutor(max_workers=1, initializer=engine.end_with_parent)
+    )
     executor.submit(os.getpid).result()  # it has begun
     cap = BEGIN if _plays(task) else CAP
     try:

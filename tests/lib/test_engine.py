@@ -145,6 +145,46 @@ def test_plain_python_in_processes_gives_the_same_bits(monkeypatch, tmp_path):
     assert same(run(draws(threads=False, work=engine.SOON), "processes"), threads)
 
 
+ORPHANS = """
+import sys, time
+from lib import engine, program
+
+def endless(marker, number):
+    import os, time
+    with open(f"{marker}{number}", "w") as file:
+        file.write(str(os.getpid()))
+    time.sleep(600)
+
+if __name__ == "__main__":
+    text = program.text({"_entry": endless})
+    cases = [{"marker": sys.argv[1], "number": number} for number in range(2)]
+    engine.run([engine.Task(text, "_entry", c, engine.SOON, False) for c in cases], "endless")
+"""
+
+
+def test_processes_end_with_the_run_that_started_them(tmp_path):
+    script = tmp_path / "orphans.py"
+    script.write_text(ORPHANS)
+    environment = {**os.environ, "PYTHONPATH": str(CODE), "REGRETBOOK_THREADS": "2"}
+    run_alone = subprocess.Popen([sys.executable, script, tmp_path / "pid"], env=environment)
+    markers = [tmp_path / "pid0", tmp_path / "pid1"]
+    while not all(marker.exists() and marker.read_text() for marker in markers):
+        time.sleep(0.1)
+    run_alone.kill()
+    run_alone.wait()
+    for _ in range(300):
+        if not any(alive(marker.read_text()) for marker in markers):
+            return
+        time.sleep(0.1)
+    raise AssertionError("the processes go on without anybody who waits for them")
+
+
+def alive(pid):
+    """Say whether a process runs; one that has ended may still be listed as defunct."""
+    state = subprocess.run(["ps", "-o", "stat=", "-p", pid], capture_output=True, text=True).stdout
+    return bool(state.strip()) and not state.startswith("Z")
+
+
 @pytest.mark.parametrize("name", ["slurm", "Dask", "plan", "", "tcp://127.0.0.1:8786"])
 def test_an_unknown_engine_is_refused_with_those_there_are(name):
     with pytest.raises(BookError, match=r"use threads, dask, or dask://HOST:PORT"):
