@@ -29,7 +29,7 @@ CAP = 30.0  # seconds for the rehearsals of a run's program that is no simulatio
 BEGIN = 120.0  # seconds in which a simulation must have compiled and begun
 PLAYED = 0.5  # seconds of rounds that show the pace of a simulation
 FEWEST = 64  # rounds that a simulation plays to show what it returns
-COMPUTED = 5.0  # seconds below which all of a run is computed instead
+COMPUTED = 20.0  # seconds of all its tasks below which a run is computed instead
 
 Results = dict[str, dict[str, np.ndarray]]
 
