@@ -9,8 +9,12 @@ from pathlib import Path
 from lib.errors import BookError
 
 
-def write_atomically(path: Path, content: bytes) -> None:
-    """Write beside the target, flush to disk, then rename over it."""
+def write_atomically(path: Path, content: bytes, durable: bool = True) -> None:
+    """Write beside the target, flush to disk, then rename over it.
+
+    What can be computed again and is checked when it is read need not be durable: waiting for the
+    disk took a third of the time of searches with many short runs.
+    """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
@@ -20,7 +24,8 @@ def write_atomically(path: Path, content: bytes) -> None:
         with os.fdopen(handle, "wb") as file:
             file.write(content)
             file.flush()
-            os.fsync(file.fileno())
+            if durable:
+                os.fsync(file.fileno())
         os.replace(temporary, path)
     except OSError as error:
         with contextlib.suppress(OSError):

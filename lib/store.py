@@ -93,7 +93,7 @@ def save(address: str, arrays: dict[str, np.ndarray], cost: Cost | None = None) 
         extra[_COST] = np.array(cost)
     buffer = io.BytesIO()
     np.savez_compressed(buffer, **arrays, **extra)
-    write_atomically(_path(address), buffer.getvalue())
+    write_atomically(_path(address), buffer.getvalue(), durable=False)
 
 
 def cost(address: str) -> Cost | None:
