@@ -14,6 +14,7 @@ from lib.graphs import components, flip_bit, unpack
 
 PAGE = chapters.load("clustering-of-bandits")
 EXPERIMENTS = chapters.load("clustering-of-bandits/experiments")
+THRESHOLDS = chapters.load("clustering-of-bandits/thresholds")
 LINEAR = chapters.load("linear-bandits")
 
 
@@ -246,7 +247,7 @@ def test_the_four_pictures_show_fewer_and_fewer_edges():
 
 def test_error_rates_move_the_right_way():
     rates = {
-        alpha: PAGE.error_rates(np.random.default_rng(0), alpha, 3, 0.3, 1.0, pairs=40)
+        alpha: THRESHOLDS.error_rates(np.random.default_rng(0), alpha, 3, 0.3, 1.0, pairs=40)
         for alpha in (0.2, 1.0, 3.0)
     }
     for rate in rates.values():
