@@ -51,6 +51,7 @@ STYLES = {
     "CLUB": (ORANGE, "^", SOLID),
     "SCLUB": (SKY, "X", DASHED),
     "ReCLUB": (GREEN, "P", SOLID),
+    "ReCLUB-D": (GREEN, "*", DASHED),
     "RLinUCB": (OLIVE, "D", SOLID),
     "RLinUCB-Ind": (VIOLET, "p", DASHED),
     "RCLUMB": (VERMILLION, "v", SOLID),
