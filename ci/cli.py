@@ -5,7 +5,9 @@ Each command imports what it needs when it is called, so that `regretbook list` 
 
 import argparse
 import os
+import signal
 import sys
+import threading
 from importlib import metadata
 from pathlib import Path
 
@@ -281,8 +283,16 @@ def cite_pages(project: Project, args) -> int:
     return 0
 
 
+def _interrupt(number, frame) -> None:
+    raise KeyboardInterrupt
+
+
 def main(argv: list[str] | None = None) -> int:
     """Run one command and return its exit status: 2 for a bad call, 1 for a run that failed."""
+    if threading.current_thread() is threading.main_thread():
+        # Whoever started this may ignore Ctrl-C, as nohup does, and `kill` is to end it as kindly.
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, _interrupt)
     try:
         args = arguments().parse_args(argv)
         return args.function(project(), args)
