@@ -48,7 +48,7 @@ def build(
                 found[name] = None
         found |= _execute(project, waiting, values, profile, engine, jobs)
         shown_pages = {name: (page, found[name]) for name, page in pages.items()}
-        rendered = _render(project, site, assemble.stage(project, site, shown_pages))
+        rendered = _render(project, site, assemble.stage(project, site, shown_pages, profile))
     failed = [name for name, run in found.items() if run and not run.ok]
     if failed:
         print(f"regretbook: failed: {', '.join(failed)}; the others are done", file=sys.stderr)

@@ -134,7 +134,7 @@ def list_pages(project: Project, args) -> int:
 
     found = contents.discover(project)
     if not found:
-        raise BookError(f"there are no chapters in {project.book}")
+        raise BookError(f"{project.toc.name} lists no chapter that is in {shown(project.book)}")
     kept = records.every(project)
     for page in found.values():
         print(f"{page.name}  {page.title}")

@@ -196,7 +196,7 @@ def _papermill(page, changes: dict, root: Path, environment: dict, log, position
     """Let papermill inject the changed parameters and run all cells."""
     import papermill
 
-    for name in ("papermill", "traitlets"):
+    for name in ("papermill", "traitlets", "asyncio"):  # what an interruption leaves is no news
         logging.getLogger(name).setLevel(logging.CRITICAL)
     numbers = {cell["id"]: number for number, cell in enumerate(own_code(page), 1)}
 

@@ -134,7 +134,10 @@ def check(parameter: Parameter, value, chapter: str):
 
 def _short(value) -> str:
     """Return a value for a message, of which the beginning tells enough."""
-    text = repr(value)
+    try:
+        text = repr(value)
+    except ValueError:  # Python writes no integer of more than 4,300 digits
+        return "an enormous number"
     return text if len(text) <= 60 else f"{text[:60]}…"
 
 

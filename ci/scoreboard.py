@@ -141,15 +141,24 @@ def _total(rows: list[Row]) -> str:
     return text if number == len(rows) else f"{text} with {len(rows)} questions"
 
 
-def glance(rows: Board) -> str:
+def glance(rows: Board, profile: str = "book") -> str:
     """Return the whole scoreboard in one line of badges, for the front page."""
-    return f"Of {_total(_all(rows))} in the ledger:\n\n{_badges(_all(rows), True)}"
+    total = f"Of {_total(_all(rows))} in the ledger:\n\n{_badges(_all(rows), True)}"
+    return _warning(profile) + total
 
 
-def tally(rows: Board, chapter: str) -> str:
+def _warning(profile: str) -> str:
+    """Say of a profile that it is not the book's: its verdicts are not what the book found."""
+    if profile == "book":
+        return ""
+    return f"```{{warning}}\nLive verdicts of this build are of the profile {profile}.\n```\n\n"
+
+
+def tally(rows: Board, chapter: str, profile: str = "book") -> str:
     """Return the counts of one chapter in one line of badges."""
     mine = rows.get(chapter, [])
-    return f"Of {_total(mine)} of this chapter:\n\n{_badges(mine, False)}"
+    where = "" if profile == "book" else f" (profile {profile})"
+    return f"Of {_total(mine)} of this chapter{where}:\n\n{_badges(mine, False)}"
 
 
 def _row_html(row: Row, anchor: str, address: Callable[[str], str]) -> str:
@@ -214,12 +223,13 @@ def verdicts(rows: Board, pages: Pages, chapter: str) -> str:
     return table_html(mine, "claim", _addresses(pages, True)) + "\n"
 
 
-def page(rows: Board, pages: Pages) -> str:
+def page(rows: Board, pages: Pages, profile: str = "book") -> str:
     """Return the generated part of scoreboard.md: counts, headline claims, then every claim."""
     address = _addresses(pages, False)
     total = _all(rows)
     whole = {"**Whole book**": total}
     text = [
+        _warning(profile),
         _counts_table("Nature", _by_nature(total) | whole),
         _counts_table("Chapter", {_link(pages, name): each for name, each in rows.items()} | whole),
         # A formula of its own makes Sphinx load MathJax, which then typesets the tables too.
