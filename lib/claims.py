@@ -11,7 +11,7 @@ import math
 import os
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cache
 from numbers import Real
 from pathlib import Path
@@ -46,7 +46,7 @@ OUTCOMES = {
     "direction": "direction only",
     "refuted": "refuted",
 }
-# What two different verdicts within one interval come to; any other mixture is undecided.
+# What two verdicts within one interval or group come to; any other mixture is undecided.
 JOINED = {
     frozenset({"reproduced", "direction only"}): "direction only",
     frozenset({"refuted", "not reproduced"}): "not reproduced",
@@ -105,6 +105,7 @@ class Claim(NamedTuple):
     needs: tuple[str, ...] = ()
     printed: dict[str, float] = {}  # noqa: RUF012  # sizes by the names of the page's parameters
     missing: tuple[str, ...] = ()  # sizes and settings that the thesis does not print
+    group: str = ""  # cells of one printed table, which count as one finding
 
     def unit(self, question: str) -> str:
         """Return the unit of the measurement."""
@@ -202,14 +203,19 @@ def at_point(claim: Claim, question: str, measured: float, facts: dict) -> str:
     return "not reproduced"
 
 
+def joined(verdicts: Iterable[str]) -> str:
+    """Return what several verdicts come to: the one that all share, or what both have in common."""
+    found = frozenset(verdicts)
+    return next(iter(found)) if len(found) == 1 else JOINED.get(found, "undecided")
+
+
 def over_interval(claim: Claim, question: str, measured: Measured, facts: dict) -> str:
     """Return the verdict that holds all over the interval, or `undecided`."""
     value, low, high = measured[:3]
     points = {value, low, high, *np.linspace(low, high, POINTS).tolist()}
     if claim.number and low < claim.number.value < high:
         points.add(claim.number.value)  # a narrow tolerance may lie between two points
-    found = frozenset(at_point(claim, question, point, facts) for point in points)
-    return next(iter(found)) if len(found) == 1 else JOINED.get(found, "undecided")
+    return joined(at_point(claim, question, point, facts) for point in points)
 
 
 def decide(
@@ -421,6 +427,8 @@ def read_entry(entry: dict, chapter: str) -> Claim:
         refuse("nature", f"{given}; write one of {', '.join(NATURES)}")
     if not isinstance(entry.get("headline", False), bool):
         refuse("headline", "must be true or false")
+    if "group" in entry and not (isinstance(entry["group"], str) and entry["group"].strip()):
+        refuse("group", "must be a text")
     needs = entry.get("needs", [])
     if not (isinstance(needs, list) and all(isinstance(item, str) for item in needs)):
         refuse("needs", "must be a list of dataset names")
@@ -437,6 +445,7 @@ def read_entry(entry: dict, chapter: str) -> Claim:
         needs=tuple(needs),
         printed=printed,
         missing=missing,
+        group=entry.get("group", ""),
     )
 
 

@@ -187,6 +187,7 @@ def test_unlike_statements():
         ({**THEOREM, "kind": "bound"}, "claim toy: kind is not a known key"),
         ({**THEOREM, "statement": ""}, "claim toy: statement"),
         ({**THEOREM, "headline": "yes"}, "claim toy: headline"),
+        ({**THEOREM, "group": ["cells"]}, "claim toy: group must be a text"),
         ({**THEOREM, "needs": "ml-1m"}, "claim toy: needs"),
         ({**THEOREM, "number": {"value": "ten", "unit": "x"}}, "claim toy: number"),
         ({**THEOREM, "number": {"value": 1}}, "claim toy: number"),
