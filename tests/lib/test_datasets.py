@@ -418,6 +418,7 @@ def test_registry_is_complete():
         assert entry["format"] in formats.LAYOUTS, name
         assert entry["redistribute"] or not entry.get("embedded"), name
         assert all(sha is None or len(sha) == 64 for sha in entry["files"].values()), name
+        assert entry.get("download", {"url": "https:"})["url"].startswith("https:"), name
         for key in ("title", "owner", "homepage", "reference", "terms", "get"):
             assert entry[key], (name, key)
 
