@@ -87,9 +87,7 @@ def arguments() -> argparse.ArgumentParser:
     depth.add_argument(
         "--trials", type=_whole, default=1, metavar="K", help="trials to recompute (default: 1)"
     )
-    depth.add_argument(
-        "--cheap", action="store_true", help="recompute at most one task of each experiment"
-    )
+    depth.add_argument("--cheap", action="store_true", help="recompute one task of each chapter")
     depth.add_argument(
         "--quick", action="store_true", help="digests and rules only; execute no page"
     )
