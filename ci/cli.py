@@ -99,8 +99,11 @@ def arguments() -> argparse.ArgumentParser:
     )
 
     data = command("data", "datasets: where each was found, licence, counts, checksum", show_data)
-    data.add_argument("action", choices=("list", "fetch", "check"))
-    data.add_argument("names", metavar="NAME", nargs="*")
+    data.add_argument("action", choices=("list", "fetch", "check", "add"))
+    data.add_argument("names", metavar="NAME", nargs="*", help="for add: a name and a file")
+    data.add_argument(
+        "--columns", metavar="U,I,R", help="for add: which columns are user, item and rating"
+    )
 
     cite = command("cite", "BibTeX of pages with version, commit and results", cite_pages)
     cite.add_argument("page", metavar="PAGE")
@@ -267,7 +270,7 @@ def show_store(project: Project, args) -> int:
 def show_data(project: Project, args) -> int:
     from ci.data import act
 
-    return act(args.action, args.names)
+    return act(args.action, args.names, args.columns)
 
 
 def cite_pages(project: Project, args) -> int:
