@@ -192,10 +192,10 @@ def test_the_page_of_a_claim_is_light_complete_and_fits(visit, id):
         page.set_viewport_size({"width": width, "height": 900})
         page.emulate_media(color_scheme=scheme)
         assert page.evaluate("document.documentElement.scrollWidth") <= width
-        colours = page.evaluate(
-            "[getComputedStyle(document.body).color, getComputedStyle(document.body).backgroundColor]"
+        ink, paper = page.evaluate(
+            "['color', 'backgroundColor'].map(each => getComputedStyle(document.body)[each])"
         )
-        assert colours[0] != colours[1]
+        assert ink != paper
 
 
 def test_every_claim_has_its_page(site):
