@@ -143,7 +143,9 @@ def why(row: Row) -> str:
     """Return each condition of the rule with what it says at the ends of the interval."""
     claim, found = row.claim, row.judgement
     if found.measured is None:
-        return "Nothing was measured."
+        conditions = claim.questions[row.question].conditions().items()
+        rule = (f"<li>{OUTCOMES[key]}: <code>{html.escape(t)}</code></li>" for key, t in conditions)
+        return f"Nothing was measured. The rule is:<ul>{''.join(rule)}</ul>"
     given = {**found.facts, **({"printed": claim.number.value} if claim.number else {})}
     used = set().union(*map(claims.names, claim.questions[row.question].conditions().values()))
     values = ", ".join(f"{name} = {digits(given[name])}" for name in sorted(used & set(given)))
