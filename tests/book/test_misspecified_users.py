@@ -12,6 +12,7 @@ from lib.trial import generators
 from lib.tune import with_constants
 
 PAGE = chapters.load("misspecified-users")
+BONUS = chapters.load("misspecified-users/bonus")
 FAST = chapters.load("misspecified-users/fast")
 THEORY = chapters.load("misspecified-users/theory")
 RATINGS = chapters.load("misspecified-users/ratings")
@@ -94,7 +95,8 @@ def test_rsclumb_equals_its_literal_version(changes, seed):
     parameters = {**SCALES, "alpha1": 0.7, "alpha2": 1.0, **changes}
 
     def same_sets(state, literal):
-        np.testing.assert_array_equal(PAGE.together_of(state), literal.cluster[:, None] == literal.cluster)
+        both = literal.cluster[:, None] == literal.cluster
+        np.testing.assert_array_equal(PAGE.together_of(state), both)
 
     state, _ = drive(*both("RSCLUMB", parameters), 300, seed, same_sets, noise=0.5)
     assert state.work[1] >= 3  # splits
@@ -129,7 +131,7 @@ def test_index_equals_the_sum_over_the_history():
         theta = inverse @ pool[items].T @ reward
         rough, counts = pool.astype(np.float32), seen.astype(np.float32)
         scales = PAGE.Scales(beta=0.4, eps=0.5)
-        k = FAST.robust_argmax(inverse, theta, counts, pool, rough, arms, scales)
+        k = BONUS.robust_argmax(inverse, theta, counts, pool, rough, arms, scales)
         assert k == first_best(PAGE.index(history, arms, scales))
 
 
@@ -145,7 +147,7 @@ def test_rlinucb_equals_its_literal_version(sharing):
         ),
         lambda user, x, r, item: rounds[group[sharing][user]].append((x.copy(), r)),
     )
-    drive(FAST.RLINUCB._replace(parameters=parameters), literal, 200, 9)
+    drive(BONUS.RLINUCB._replace(parameters=parameters), literal, 200, 9)
 
 
 def test_informed_oracle_equals_its_literal_version():
@@ -206,7 +208,7 @@ def test_single_precision_never_decides():
         scores = arms @ np.ones(4) + 0.5 * bonus
         pools = pool, pool.astype(np.float32)
         scales = PAGE.Scales(beta=0.0, eps=0.5)
-        k = FAST.robust_argmax(inverse, np.ones(4), n.astype(np.float32), *pools, arms, scales)
+        k = BONUS.robust_argmax(inverse, np.ones(4), n.astype(np.float32), *pools, arms, scales)
         assert k == first_best(scores)
 
 
