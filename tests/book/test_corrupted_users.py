@@ -1,6 +1,7 @@
 """The chapter on corrupted users: fast paths against literal ones, and what must be refused."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.sparse.csgraph import connected_components
 from sklearn.metrics import roc_auc_score
@@ -13,6 +14,8 @@ from lib.linear import directions, lambda_tilde, sphere_moments
 CUD = chapters.load("corrupted-users")
 DETECTION = chapters.load("corrupted-users/detection")
 EXPERIMENTS = chapters.load("corrupted-users/experiments")
+RATINGS = chapters.load("corrupted-users/ratings")
+THEORY = chapters.load("corrupted-users/theory")
 SETTING = dict(users=12, m=3, d=4, items=40, arms=5, noise=0.2, share=0.25, stop=150)
 PARAMETERS = dict(beta=0.4, alpha=0.3, alpha1=0.7, slack=0.2)
 
@@ -238,8 +241,6 @@ def test_impossible_users_are_refused():
 
 
 def test_what_is_judged_as_robust_has_weights_on():
-    import pandas as pd
-
     names = list(EXPERIMENTS.METHODS)
     rows = [
         dict(policy=name, point=point, trial=trial, regret=regret, lowered=lowered)
@@ -258,3 +259,61 @@ def test_fewer_users_keep_their_rounds():
     setting = dict(users=1000, m=10, stop=20_000)
     smaller = EXPERIMENTS.fewer_users(setting, 0.2)
     assert smaller == dict(users=200, m=4, stop=4000)
+
+
+def test_labels_must_match_the_users():
+    labels = pd.Series({"a": True, "b": False})
+    np.testing.assert_array_equal(RATINGS.match_labels(["b", "a"], labels), [False, True])
+    with pytest.raises(BookError, match=r"lack 1 of 2 users .*'c'"):
+        RATINGS.match_labels(["a", "c"], labels)
+
+
+def test_labels_of_the_datasets():
+    yelp = pd.DataFrame({"user": [1, 1, 2], "label": [-1, 1, 1]})
+    assert RATINGS.liars_of("yelp-zip", yelp).to_dict() == {1: True, 2: False}
+    amazon = pd.DataFrame({"user": list("aabc"), "helpful": [0, 9, 4, 0], "total": [5, 9, 4, 0]})
+    found = RATINGS.liars_of("amazon-musical-instruments", amazon)
+    assert found.to_dict() == {"a": True, "b": False, "c": False}  # the first review decides
+    assert RATINGS.liars_of("ml-1m", yelp) is None
+
+
+def test_users_are_selected_in_the_printed_proportion():
+    """Liars rate less than others, and are as many as asked for all the same."""
+    rng = np.random.default_rng(0)
+    rows = [(u, i) for u in range(200) for i in rng.choice(50, 20 if u >= 100 else 5, False)]
+    ratings = pd.DataFrame(rows, columns=["user", "item"])
+    liars = pd.Series({u: u < 100 for u in range(200)})
+    chosen = RATINGS.in_proportion(ratings, liars, users=60, items=30, share=0.3)["user"].unique()
+    assert len(chosen) == 60 and liars[chosen].sum() == 18
+    few = RATINGS.in_proportion(ratings, liars & (liars.index < 5), 60, 30, 0.3)["user"].unique()
+    assert len(few) == 60 and (few < 5).sum() == 5
+
+
+def test_the_printed_potential_lemma_fails_on_the_line():
+    sides = THEORY.potential(0.01, 10_000)
+    assert sides["printed"] == pytest.approx(2 / 0.01, rel=0.05)  # the closed form of the page
+    assert sides["mended"] <= sides["bound"] < sides["printed"]
+    plain = THEORY.potential(1.0, 1000)  # weights all one: the harmonic sum
+    assert plain["printed"] == plain["mended"] == pytest.approx((1 / np.arange(1, 1001)).sum())
+
+
+def test_the_sufficient_time_by_hand():
+    found = THEORY.sufficient_time(6, 1, 2, 2.0, 0.25, 8.0, 0.05)
+    need = max(288 * np.log(120), 16 * np.log(160), 72.0, 72 * 0.25**2 * 64)
+    assert found == pytest.approx(96 * np.log(120) + 24 * need)
+
+
+def test_the_good_arm_is_hidden_until_the_budget_is_spent():
+    problem = THEORY.make_hidden(np.random.default_rng(0), 4, 3.0, 0.0)
+    good, rng = int(problem.theta[0].argmax()), np.random.default_rng(1)
+    said = [THEORY.feedback_hidden(problem, t, 0, good, 1.0, rng) for t in range(1, 6)]
+    assert said == [0.0, 0.0, 0.0, 1.0, 1.0] and problem.spent[0] == 3.0
+
+
+def test_the_controls_of_the_audit_fail():
+    """Without weights the corruption term leaves its bound; with weights it never does."""
+    rng = np.random.default_rng(0)
+    found = THEORY.audited(rng, 2, 2, 3, 300, alpha=0.05, budget=100.0, lam=1.0, delta=0.05)
+    assert found["lies"] <= 1 + 1e-9 < found["lies_plain"]
+    assert found["weight"] >= 1 - 1e-9
+    assert found["matched"] <= 1 < found["mixed"]
