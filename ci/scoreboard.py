@@ -153,15 +153,30 @@ def _total(rows: list[Row]) -> str:
     return text if found == len(rows) else f"{text}, {found} when a printed table counts as one,"
 
 
-def glance(rows: Board) -> str:
+def glance(rows: Board, profile: str = "book") -> str:
     """Return the whole scoreboard in one line of badges, for the front page."""
-    return f"Of {_total(_all(rows))} in the ledger:\n\n{_badges(_all(rows), True)}"
+    total = f"Of {_total(_all(rows))} in the ledger:\n\n{_badges(_all(rows), True)}"
+    return _warning(profile) + total
 
 
-def tally(rows: Board, chapter: str) -> str:
+def _warning(profile: str) -> str:
+    """Say of a profile that it is not the book's: its verdicts are not what the book found."""
+    if profile == "book":
+        return ""
+    return f"```{{warning}}\nLive verdicts of this build are of the profile {profile}.\n```\n\n"
+
+
+def tally(rows: Board, chapter: str, profile: str = "book") -> str:
     """Return the counts of one chapter in one line of badges."""
     mine = rows.get(chapter, [])
-    return f"Of {_total(mine)} of this chapter:\n\n{_badges(mine, False)}"
+    where = "" if profile == "book" else f" (profile {profile})"
+    return f"Of {_total(mine)} of this chapter{where}:\n\n{_badges(mine, False)}"
+
+
+def _own_page(claim: Claim, address: Callable[[str], str]) -> str:
+    """Return the name of a claim, linked to its own page."""
+    name = html.escape(claim.id)
+    return f'<a href="{address("")}claims/{name}.html"><code>{name}</code></a>'
 
 
 def _row_html(row: Row, anchor: str, address: Callable[[str], str]) -> str:
@@ -180,7 +195,7 @@ def _row_html(row: Row, anchor: str, address: Callable[[str], str]) -> str:
     headline = ' class="rb-headline"' if claim.headline else ""
     return (
         f'<tr id="{html.escape(anchor)}"{headline}>'
-        f"<td>{text_html(claim.statement)}<br><code>{html.escape(claim.id)}</code> "
+        f"<td>{text_html(claim.statement)}<br>{_own_page(claim, address)} "
         f"<small>{row.kind}</small></td>"
         f'<td data-label="Printed">{printed}</td>'
         f'<td data-label="Measured">{measured}'
@@ -231,13 +246,18 @@ def table_html(rows: list[Row], prefix: str, address: Callable[[str], str]) -> s
     )
 
 
-def _addresses(pages: Pages, from_chapter: bool) -> Callable[[str], str]:
-    """Return how to link to a page, from the top of the book or from a page of its chapter."""
+def _addresses(pages: Pages, depth: int) -> Callable[[str], str]:
+    """Return how to link to a page, from the top of the book or from a page of its chapter.
+
+    `depth` is how far the linking page is from the top, which the empty name stands for.
+    """
     files = {name: page.file for page in pages.values() for name in (page.name, page.place)}
 
     def address(name: str) -> str:
+        if not name:
+            return "../" * depth
         file = files.get(name, "")
-        file = file.rpartition("/")[2] if from_chapter else file
+        file = file.rpartition("/")[2] if depth else file
         return f"{file}.html" if file else ""
 
     return address
@@ -248,15 +268,18 @@ def verdicts(rows: Board, pages: Pages, chapter: str) -> str:
     mine = sorted(rows.get(chapter, []), key=lambda row: not row.claim.headline)
     if not mine:
         return "*The ledger has no claim of this chapter.*\n"
-    return table_html(mine, "claim", _addresses(pages, True)) + "\n"
+    first = _first(pages, chapter)
+    depth = first.file.count("/") if first else 2
+    return table_html(mine, "claim", _addresses(pages, depth)) + "\n"
 
 
-def page(rows: Board, pages: Pages) -> str:
+def page(rows: Board, pages: Pages, profile: str = "book") -> str:
     """Return the generated part of scoreboard.md: counts, headline claims, then every claim."""
-    address = _addresses(pages, False)
+    address = _addresses(pages, 0)
     total = _all(rows)
     whole = {"**Whole book**": total}
     text = [
+        _warning(profile),
         _counts_table("Nature", _by_nature(total) | whole),
         _counts_table("Chapter", {_link(pages, name): each for name, each in rows.items()} | whole),
         # A formula of its own makes Sphinx load MathJax, which then typesets the tables too.
