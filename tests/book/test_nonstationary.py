@@ -49,7 +49,9 @@ def test_radii_of_the_theory_count_the_rounds_of_an_epoch():
     assert state.plan[:, 0].tolist() == [2.0 * (k % 10) for k in range(25)]
 
 
-@pytest.mark.parametrize("theory, layers, scale", [(False, 5, 0.7), (True, 1, 0.01), (True, 2, 0.1)])
+@pytest.mark.parametrize(
+    "theory, layers, scale", [(False, 5, 0.7), (True, 1, 0.01), (True, 2, 0.1)]
+)
 def test_layers_decide_as_their_definition(theory, layers, scale):
     """An empty layer caps all bounds alike, so that the theory's radii need layers that fill."""
     parameters = {"window": 150, "alpha": 2.0**-layers, "scale": scale}
@@ -85,9 +87,7 @@ def test_a_floor_is_a_ridge():
         )
     )
     other = {"window": 50, "alpha": 1.0, "gamma": 0.0, "lam": 0.03, "beta": 0.4}
-    lockstep(
-        PAGE.WEIGHTED, literal, 200, CHANGING, other, **blind, alpha=0.1, lam=3.0, beta=4.0
-    )
+    lockstep(PAGE.WEIGHTED, literal, 200, CHANGING, other, **blind, alpha=0.1, lam=3.0, beta=4.0)
 
 
 def test_told_methods_contain_their_blind_twins():
