@@ -13,6 +13,10 @@ from lib.errors import BookError
 PAGE = chapters.load("nonstationary")
 RIVALS = chapters.load("nonstationary/rivals")
 META = chapters.load("nonstationary/bob")
+PRINTED = chapters.load("nonstationary/experiments")
+VARIANCE = chapters.load("nonstationary/variance")
+THEORY = chapters.load("nonstationary/theory")
+LEMMAS = chapters.load("nonstationary/lemmas")
 FIXED = {"path": "sine", "noise": "bursts", "variance": 100.0, "budget": 2.0}
 CHANGING = {**FIXED, "path": "turn", "d": 3, "arms": 4, "items": 12}
 WOFUL = {"window": 60, "beta": 0.8, "alpha": 0.1, "gamma": 0.3}
@@ -358,6 +362,79 @@ def test_pool_is_runnable_and_counted_as_printed():
     pairs, H = META.bob_pairs(240_000, 2), META.bob_block(240_000, 2)
     assert len(set(pairs)) == len(pairs)
     assert all(1 <= w <= H and 0 < a < 1 for w, a in pairs)
+
+
+@pytest.mark.parametrize("rate, choice", [
+    (THEORY.woful_rate, THEORY.woful_choice), (THEORY.save_rate, META.save_choice),
+])  # fmt: skip
+def test_corollary_is_within_a_constant_of_the_best_pair(rate, choice):
+    windows, floors = np.meshgrid(np.geomspace(1, 1e6, 200), np.geomspace(1e-6, 1e3, 200))
+    for B in (1.0, 30.0, 1e4):
+        for V in (1.0, 1e3, 1e6):
+            best = rate(1e6, 4.0, B, V, windows, floors).min()
+            assert rate(1e6, 4.0, B, V, *choice(1e6, 4.0, B, V)) <= 4 * best
+
+
+@settings(max_examples=30, deadline=None)
+@given(h=st.floats(1.0, 1e3))
+def test_mix_factor_is_the_mean_variance_times_the_mean_precision(h):
+    rng = np.random.default_rng(0)
+    sigma, _ = PAGE.noise_schedule(rng, 40_000, "mixed", 20_000.0, h)
+    low, high = np.unique(sigma)[[0, -1]]
+    direct = np.mean([low**2, high**2]) * np.mean([low**-2, high**-2])
+    assert VARIANCE.mix_factor(h) == pytest.approx(direct, rel=1e-6)
+    assert VARIANCE.mix_factor(h) == pytest.approx(VARIANCE.mix_factor(1 / h))
+
+
+def test_a_deep_layer_is_filled_as_the_algorithm_fills_it():
+    """One direction: fill_layer against the layer of SAVE+ itself, on the same coins."""
+    layer, samples, sigma, x = 2, 40, 0.3, np.array([1.0])
+    truth, residual = LEMMAS.fill_layer(np.random.default_rng(4), samples, sigma, 5.0, layer)
+    fit, tally, rng = (
+        np.zeros((layer + 1, 4, 1)),
+        np.zeros((layer + 1, 3)),
+        np.random.default_rng(4),
+    )
+    PAGE.begin(fit, layer, 4.0 ** (layer + 1))
+    weights = 0.0
+    for k in range(samples):
+        norm = PAGE.length(fit, layer, x)
+        noise = sigma if rng.random() < 0.5 else -sigma
+        reward, weight = 0.5 * math.cos(5.0 * k / samples) + noise, (0.5 ** (layer + 1) / norm) ** 2
+        PAGE.enter(fit, layer, x, reward, weight, norm)
+        tally[layer, 0] += weight * reward**2
+        weights += weight
+    assert truth == pytest.approx(weights * sigma**2)
+    assert residual == pytest.approx(PAGE.residual_variance(fit, tally, layer))
+
+
+def test_the_hard_bound_is_half_of_what_random_arms_cost():
+    K, d, B, V = 6_000, 2, 0.5, 600.0
+    T = PAGE.piece_length(K, d, B, V)
+    problem = PAGE.make_drifting(np.random.default_rng(0), K, B, "hard", variance=V, d=d)
+    means = problem.theta @ problem.pool.T
+    cost = (means.max(axis=1) - means.mean(axis=1))[: K // T * T].sum()
+    assert LEMMAS.hard_bound(K, d, B, V) == pytest.approx(cost / 2)
+
+
+def test_the_order_of_methods_is_judged_as_the_ledger_says():
+    """Two horizons, means 1, 2, 3, 4: first and ahead; with arms at random in place, neither."""
+    values = np.array([1.0, 2.0, 3.0, 4.0]) + np.zeros((3, 2, 4))
+    assert PRINTED.first(values).all() and PRINTED.ahead(values).all()
+    worst = values[..., [3, 3, 1, 2]]
+    assert not PRINTED.first(worst).any() and not PRINTED.ahead(worst).any()
+    jitter = values + np.random.default_rng(0).normal(0, 0.01, values.shape)
+    assert PRINTED.clearly_lower(jitter, 0, 3).all()
+    assert not PRINTED.clearly_lower(jitter, 3, 0).any()
+
+
+def test_the_margin_of_a_method_that_learns_nothing_is_no_lead():
+    """Where baselines are worst a constant regret looks best; it must still be below theirs."""
+    budgets = np.array([1.0, 2.0, 3.0, 4.0])[None, :, None]  # baselines worst at the last budget
+    values = np.stack(np.broadcast_arrays(0 * budgets, 5.0, budgets, budgets), axis=-1)
+    assert PRINTED.lead(values + np.zeros((2, 4, 3, 4))) < 0
+    values[..., 1] = 0.5
+    assert PRINTED.lead(values + np.zeros((2, 4, 3, 4))) > 0
 
 
 @pytest.mark.parametrize("call, words", [
