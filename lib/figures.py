@@ -94,6 +94,9 @@ STYLES = {
     "PPPO": (GREEN, "^", DASHED),
     "PEVI": (BLUE, "p", DASHDOT),
     "BC": (BROWN, "X", DOTTED),
+    "CQL": (ORANGE, "v", DASHED),
+    "IQL": (SKY, "s", DASHDOT),
+    "LEEP": (VIOLET, "<", DASHED),
 }
 
 WIDTH, HEIGHT = 6.4, 4.0  # inches; text of 12 points is 9 pixels on a 390-pixel phone
