@@ -30,13 +30,13 @@ class Tree(NamedTuple):
     structure: str
 
 
-def stage(project: Project, site: Site, found: Found) -> Tree:
+def stage(project: Project, site: Site, found: Found, profile: str = "book") -> Tree:
     """Write the tree for Sphinx: changed files only, and nothing that is no longer in the book."""
     files = _assets(project.book)
     shared = [path.read_bytes() for path in (project.toc, project.config) if path.exists()]
     structure = [*shared, *files.values()]
     executable = {page.file: (page, run) for page, run in found.values()}
-    generated = makers(project, found)
+    generated = makers(project, found, profile)
     for file in toc.listed(project):
         text = (project.book / f"{file}.md").read_text(encoding="utf-8")
         structure.append(f"{file} {title_of(text, file)}".encode())
@@ -139,7 +139,7 @@ def fill(text: str, file: str, generated: dict) -> str:
     return GENERATED.sub(part, text)
 
 
-def makers(project: Project, found: Found) -> dict:
+def makers(project: Project, found: Found, profile: str) -> dict:
     """Return the makers of generated parts by name, with the words that each takes.
 
     They are called only when a page asks for them.
@@ -161,10 +161,10 @@ def makers(project: Project, found: Found) -> dict:
         )
 
     return {
-        "scoreboard": (lambda: scoreboard.page(board(), pages), ()),
-        "scoreboard-glance": (lambda: scoreboard.glance(board()), ()),
+        "scoreboard": (lambda: scoreboard.page(board(), pages, profile), ()),
+        "scoreboard-glance": (lambda: scoreboard.glance(board(), profile), ()),
         "verdicts": (lambda chapter: scoreboard.verdicts(board(), pages, chapter), ("CHAPTER",)),
-        "tally": (lambda chapter: scoreboard.tally(board(), chapter), ("CHAPTER",)),
+        "tally": (lambda chapter: scoreboard.tally(board(), chapter, profile), ("CHAPTER",)),
         "dataset-cards": (cards, ()),
         "parameters": (lambda: parts.parameters_part(list(pages.values())), ()),
         "cite-table": (lambda: parts.cite_part(project, list(found.values())), ()),

@@ -6,8 +6,10 @@ from datetime import date
 from importlib import metadata
 
 from ci.contents import Page
-from ci.project import commit, load_yaml
+from ci.project import commit
 from ci.runs import Run
+from lib.errors import BookError
+from lib.files import read_yaml
 from lib.paths import Project
 
 
@@ -18,8 +20,10 @@ def results_digest(run: Run) -> str:
 
 
 def _authors(citation: dict) -> str:
-    names = []
-    for author in citation.get("authors", []):
+    names, authors = [], citation.get("authors", [])
+    if not (isinstance(authors, list) and all(isinstance(author, dict) for author in authors)):
+        raise BookError("CITATION.cff must have a list of names as authors")
+    for author in authors:
         family = author.get("family-names")
         given = author.get("given-names")
         names.append(
@@ -30,7 +34,7 @@ def _authors(citation: dict) -> str:
 
 def bibtex(project: Project, page: Page, run: Run | None) -> str:
     """Return the BibTeX entry of a page as its run produced it."""
-    citation = load_yaml(project.root / "CITATION.cff", {})
+    citation = read_yaml(project.root / "CITATION.cff", dict)
     identity, dirty = (run.info.commit, run.info.dirty) if run else commit(project)
     year = str(citation.get("date-released") or (run.info.started if run else date.today()))[:4]
     note = [f"Version {citation.get('version') or metadata.version('regretbook')}"]

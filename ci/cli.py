@@ -5,7 +5,9 @@ Each command imports what it needs when it is called, so that `regretbook list` 
 
 import argparse
 import os
+import signal
 import sys
+import threading
 from importlib import metadata
 from pathlib import Path
 
@@ -85,9 +87,7 @@ def arguments() -> argparse.ArgumentParser:
     depth.add_argument(
         "--trials", type=_whole, default=1, metavar="K", help="trials to recompute (default: 1)"
     )
-    depth.add_argument(
-        "--cheap", action="store_true", help="recompute at most one task of each experiment"
-    )
+    depth.add_argument("--cheap", action="store_true", help="recompute one task of each chapter")
     depth.add_argument(
         "--quick", action="store_true", help="digests and rules only; execute no page"
     )
@@ -132,7 +132,7 @@ def list_pages(project: Project, args) -> int:
 
     found = contents.discover(project)
     if not found:
-        raise BookError(f"there are no chapters in {project.book}")
+        raise BookError(f"{project.toc.name} lists no chapter that is in {shown(project.book)}")
     kept = records.every(project)
     for page in found.values():
         print(f"{page.name}  {page.title}")
@@ -281,8 +281,16 @@ def cite_pages(project: Project, args) -> int:
     return 0
 
 
+def _interrupt(number, frame) -> None:
+    raise KeyboardInterrupt
+
+
 def main(argv: list[str] | None = None) -> int:
     """Run one command and return its exit status: 2 for a bad call, 1 for a run that failed."""
+    if threading.current_thread() is threading.main_thread():
+        # Whoever started this may ignore Ctrl-C, as nohup does, and `kill` is to end it as kindly.
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, _interrupt)
     try:
         args = arguments().parse_args(argv)
         return args.function(project(), args)

@@ -17,11 +17,16 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pandas as pd
-import yaml
 
 from lib import formats, journal, paths
 from lib.errors import BookError, nearest
+from lib.files import read_yaml
 from lib.formats import open_plain, plain_name
+
+SHAPE = {
+    "title": str, "owner": str, "homepage": str, "reference": list, "format": str, "files": dict,
+    "counts": dict, "redistribute": bool, "terms": str, "get": str,
+}  # fmt: skip
 
 
 class Found(NamedTuple):
@@ -52,7 +57,12 @@ def registry() -> dict[str, dict]:
 
 @functools.cache
 def _registry(path: Path) -> dict[str, dict]:
-    return yaml.safe_load(path.read_text(encoding="utf-8")) if path.exists() else {}
+    found = read_yaml(path, dict)
+    for name, entry in found.items():
+        for key, kind in SHAPE.items():
+            if not (isinstance(entry, dict) and isinstance(entry.get(key), kind)):
+                raise BookError(f"{path.name}: {name} must have a {kind.__name__} as {key}")
+    return found
 
 
 def _entry(name: str) -> dict:
@@ -93,16 +103,43 @@ def _locate(name: str) -> Found | None:
 
 
 def find(name: str) -> Found | None:
-    """Return where the dataset lies, or None, and note the answer in the journal."""
+    """Return where the dataset lies, or None, and note the answer in the journal.
+
+    Files that are not the registered ones count as absent: nothing is judged on them.
+    """
     found = _locate(name)
-    journal.note(journal.Data(name, digest(name), found.where if found else "absent"))
+    if found and altered(name):
+        found = None
+    journal.note(journal.Data(name, digest(name) if found else None, _where(name, found)))
     return found
+
+
+def _where(name: str, found: Found | None) -> str:
+    return found.where if found else "altered" if altered(name) else "absent"
+
+
+def altered(name: str) -> str:
+    """Say which file differs from the registry; nothing when all agree or none is there."""
+    entry, found = _entry(name), _locate(name)
+    return "; ".join(_changed(entry, _files(entry, found.path))) if found else ""
+
+
+def why_absent(name: str) -> str:
+    """Say why `find` has nothing."""
+    if problem := altered(name):
+        return f"{name} on this machine is not the registered one ({problem})"
+    return f"{name} is not on this machine"
 
 
 def _need(name: str) -> list[Path]:
     entry, found = _entry(name), find(name)
     if found:
         return _files(entry, found.path)
+    if problem := altered(name):
+        raise BookError(
+            f"the dataset {name} at {_locate(name).path} is not the registered one: {problem}; put "
+            "the original in its place, or take it away"
+        )
     raise BookError(
         f"the dataset {name} ({' and '.join(entry['files'])}, plain or .gz) is in none of "
         f"data/raw/{name}, $REGRETBOOK_DATA/{name} and ../shared/datasets/{name}: {_remedy(name)}"
@@ -161,12 +198,16 @@ def status() -> list[Status]:
     return rows
 
 
-def _problems(entry: dict, files: list[Path]) -> list[str]:
-    problems = [
+def _changed(entry: dict, files: list[Path]) -> list[str]:
+    return [
         f"{path.name} has SHA-256 {_sha256(path)}, the registry says {expected}"
         for path, expected in zip(files, _expected(entry, files).values(), strict=True)
         if expected and expected != _sha256(path)
     ]
+
+
+def _problems(entry: dict, files: list[Path]) -> list[str]:
+    problems = _changed(entry, files)
     try:
         frame = formats.read(entry["format"], files[0])
     except BookError as error:
@@ -181,7 +222,8 @@ def _problems(entry: dict, files: list[Path]) -> list[str]:
 
 def check(name: str) -> list[str]:
     """Return what differs from the registry, one sentence each; empty when all is well."""
-    return _problems(_entry(name), _need(name))
+    entry, found = _entry(name), _locate(name)
+    return _problems(entry, _files(entry, found.path) if found else _need(name))
 
 
 def fetch(name: str, progress: bool = False) -> Found:
