@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 from typing import NamedTuple
 
-from ci import evidence, parts, scoreboard
+from ci import claimpages, evidence, parts, scoreboard
 from ci.contents import Page, title_of
 from ci.execute import INJECTED, as_json, as_notebook, has_tag, own_code
 from ci.project import write
@@ -44,15 +44,29 @@ def stage(project: Project, site: Site, found: Found, profile: str = "book") -> 
             files |= page_files(project, *executable[file], generated)
         else:
             files[f"{file}.md"] = fill(text, file, generated).encode()
+    pages = {name: page for name, (page, _) in found.items()}
+    own = claimpages.pages(project, _board(project, found), pages, profile)
+    alone = {name: text.encode() for name, text in own.items()}
+    _write_all(site.source, files)
+    _write_all(site.claims, alone)
+    content = [part for each in (files, alone) for item in sorted(each.items()) for part in item]
+    content = [part if isinstance(part, bytes) else part.encode() for part in content]
+    return Tree(_digest(content), _digest(structure))
+
+
+def _write_all(folder: Path, files: dict[str, bytes]) -> None:
+    """Make a folder hold these files: write what changed, remove what is no longer there."""
     for name, data in files.items():
-        write(site.source / name, data)
-    for path in sorted(site.source.rglob("*"), reverse=True):
+        write(folder / name, data)
+    for path in sorted(folder.rglob("*"), reverse=True):
         if path.is_dir() and not any(path.iterdir()):
             path.rmdir()
-        elif path.is_file() and path.relative_to(site.source).as_posix() not in files:
+        elif path.is_file() and path.relative_to(folder).as_posix() not in files:
             path.unlink()
-    content = [part for name, data in sorted(files.items()) for part in (name.encode(), data)]
-    return Tree(_digest(content), _digest(structure))
+
+
+def _board(project: Project, found: Found) -> scoreboard.Board:
+    return scoreboard.board(claims.ledger(), evidence.gather(project, found.values()))
 
 
 def _assets(book: Path) -> dict[str, bytes]:
@@ -148,7 +162,7 @@ def makers(project: Project, found: Found, profile: str) -> dict:
 
     @functools.cache
     def board():
-        return scoreboard.board(claims.ledger(), evidence.gather(project, found.values()))
+        return _board(project, found)
 
     def cards():
         from lib import datasets

@@ -152,6 +152,7 @@ def _publish(site: Site) -> None:
     for left in (new, old):
         shutil.rmtree(left, ignore_errors=True)
     shutil.copytree(site.rendered, new)
+    shutil.copytree(site.claims, new / "claims")
     if site.html.exists():
         site.html.rename(old)
     site.html.parent.mkdir(parents=True, exist_ok=True)

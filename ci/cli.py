@@ -99,11 +99,15 @@ def arguments() -> argparse.ArgumentParser:
     )
 
     data = command("data", "datasets: where each was found, licence, counts, checksum", show_data)
-    data.add_argument("action", choices=("list", "fetch", "check"))
-    data.add_argument("names", metavar="NAME", nargs="*")
+    data.add_argument("action", choices=("list", "fetch", "check", "add"))
+    data.add_argument("names", metavar="NAME", nargs="*", help="for add: a name and a file")
+    data.add_argument(
+        "--columns", metavar="U,I,R", help="for add: which columns are user, item and rating"
+    )
 
-    cite = command("cite", "BibTeX of pages with version, commit and results", cite_pages)
-    cite.add_argument("page", metavar="PAGE")
+    cite = command("cite", "BibTeX of pages or of a claim: version, commit, results", cite_pages)
+    cite.add_argument("page", metavar="PAGE|CLAIM")
+    cite.add_argument("--run", type=Path, metavar="DIR", help="as a run of your own has it")
     return parser
 
 
@@ -222,23 +226,31 @@ def plan_pages(project: Project, args) -> int:
 
 
 def show_claims(project: Project, args) -> int:
-    from ci import evidence, scoreboard
-    from lib import claims, toc
+    from ci import scoreboard
+    from lib import toc
 
     if args.chapter is not None and args.chapter not in toc.chapters(project):
         from lib.errors import nearest
 
         near = nearest(args.chapter, toc.chapters(project))
         raise BookError(f"there is no chapter {args.chapter!r}{near}")
-    pages = contents.discover(project)
-    if args.run:
-        found = evidence.of_runs(runs.below(args.run, pages))
-    else:
-        published = ((page, runs.published(project, page, args.profile)) for page in pages.values())
-        found = evidence.gather(project, published)
-    board = scoreboard.board(claims.ledger(), found)
+    board = _board(project, args.run, args.profile)
     print(scoreboard.as_text(board, args.chapter, args.format))
     return 0
+
+
+def _board(project: Project, own: Path | None, profile: str = "book"):
+    """Return the scoreboard of what is published, or of a run of one's own."""
+    from ci import evidence, scoreboard
+    from lib import claims
+
+    pages = contents.discover(project)
+    if own:
+        found = evidence.of_runs(runs.below(own, pages))
+    else:
+        published = ((page, runs.published(project, page, profile)) for page in pages.values())
+        found = evidence.gather(project, published)
+    return scoreboard.board(claims.ledger(), found)
 
 
 def record_pages(project: Project, args) -> int:
@@ -267,16 +279,26 @@ def show_store(project: Project, args) -> int:
 def show_data(project: Project, args) -> int:
     from ci.data import act
 
-    return act(args.action, args.names)
+    return act(args.action, args.names, args.columns)
 
 
 def cite_pages(project: Project, args) -> int:
-    from ci.cite import bibtex
+    from ci.cite import bibtex, claim_bibtex
+    from lib import claims
 
-    entries = [
-        bibtex(project, page, runs.published(project, page))
-        for page in contents.select(contents.discover(project), [args.page])
-    ]
+    pages = contents.discover(project)
+    if args.page in claims.ledger():
+        rows = [row for each in _board(project, args.run).values() for row in each]
+        entries = [claim_bibtex(project, row) for row in rows if row.claim.id == args.page]
+    elif args.run:
+        chosen = contents.select(pages, [args.page])
+        found = [(page, run) for page, run in runs.below(args.run, pages) if page in chosen]
+        if not found:
+            raise BookError(f"{args.run} has no finished run of {args.page}")
+        entries = [bibtex(project, page, run) for page, run in found]
+    else:
+        chosen = contents.select(pages, [args.page])
+        entries = [bibtex(project, page, runs.published(project, page)) for page in chosen]
     print("\n\n".join(entries))
     return 0
 

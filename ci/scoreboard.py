@@ -173,6 +173,12 @@ def tally(rows: Board, chapter: str, profile: str = "book") -> str:
     return f"Of {_total(mine)} of this chapter{where}:\n\n{_badges(mine, False)}"
 
 
+def _own_page(claim: Claim, address: Callable[[str], str]) -> str:
+    """Return the name of a claim, linked to its own page."""
+    name = html.escape(claim.id)
+    return f'<a href="{address("")}claims/{name}.html"><code>{name}</code></a>'
+
+
 def _row_html(row: Row, anchor: str, address: Callable[[str], str]) -> str:
     """Return one row: statement, print, measurement with all that its rule used, verdict."""
     claim, found = row.claim, row.judgement
@@ -189,7 +195,7 @@ def _row_html(row: Row, anchor: str, address: Callable[[str], str]) -> str:
     headline = ' class="rb-headline"' if claim.headline else ""
     return (
         f'<tr id="{html.escape(anchor)}"{headline}>'
-        f"<td>{text_html(claim.statement)}<br><code>{html.escape(claim.id)}</code> "
+        f"<td>{text_html(claim.statement)}<br>{_own_page(claim, address)} "
         f"<small>{row.kind}</small></td>"
         f'<td data-label="Printed">{printed}</td>'
         f'<td data-label="Measured">{measured}'
@@ -240,13 +246,18 @@ def table_html(rows: list[Row], prefix: str, address: Callable[[str], str]) -> s
     )
 
 
-def _addresses(pages: Pages, from_chapter: bool) -> Callable[[str], str]:
-    """Return how to link to a page, from the top of the book or from a page of its chapter."""
+def _addresses(pages: Pages, depth: int) -> Callable[[str], str]:
+    """Return how to link to a page, from the top of the book or from a page of its chapter.
+
+    `depth` is how far the linking page is from the top, which the empty name stands for.
+    """
     files = {name: page.file for page in pages.values() for name in (page.name, page.place)}
 
     def address(name: str) -> str:
+        if not name:
+            return "../" * depth
         file = files.get(name, "")
-        file = file.rpartition("/")[2] if from_chapter else file
+        file = file.rpartition("/")[2] if depth else file
         return f"{file}.html" if file else ""
 
     return address
@@ -257,12 +268,14 @@ def verdicts(rows: Board, pages: Pages, chapter: str) -> str:
     mine = sorted(rows.get(chapter, []), key=lambda row: not row.claim.headline)
     if not mine:
         return "*The ledger has no claim of this chapter.*\n"
-    return table_html(mine, "claim", _addresses(pages, True)) + "\n"
+    first = _first(pages, chapter)
+    depth = first.file.count("/") if first else 2
+    return table_html(mine, "claim", _addresses(pages, depth)) + "\n"
 
 
 def page(rows: Board, pages: Pages, profile: str = "book") -> str:
     """Return the generated part of scoreboard.md: counts, headline claims, then every claim."""
-    address = _addresses(pages, False)
+    address = _addresses(pages, 0)
     total = _all(rows)
     whole = {"**Whole book**": total}
     text = [

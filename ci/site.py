@@ -11,6 +11,7 @@ class Site(NamedTuple):
 
     out: Path
     source: Path
+    claims: Path  # the page of every claim, which Sphinx need not render
     rendered: Path  # where Sphinx writes, page by page
     html: Path  # what people read: the last book that was rendered whole
     stamp: Path
@@ -22,4 +23,4 @@ def site_of(project: Project, profile: str) -> Site:
     out = project.build / "render" / profile
     html = project.build / "html" if profile == "book" else project.build / "sites" / profile
     rendered, stamp = out / "_build" / "html", out / "html.json"
-    return Site(out, out / "source", rendered, html, stamp, out / ".build.lock")
+    return Site(out, out / "source", out / "claims", rendered, html, stamp, out / ".build.lock")

@@ -23,6 +23,7 @@ from lib.errors import BookError, nearest
 from lib.files import read_yaml
 from lib.formats import open_plain, plain_name
 
+CARD = "card.yml"  # beside a dataset of the reader's own
 SHAPE = {
     "title": str, "owner": str, "homepage": str, "reference": list, "format": str, "files": dict,
     "counts": dict, "redistribute": bool, "terms": str, "get": str,
@@ -51,6 +52,11 @@ class Status(NamedTuple):
 
 
 def registry() -> dict[str, dict]:
+    """Return the entries of all datasets by name: the book's, and the reader's own."""
+    return registered() | _own()
+
+
+def registered() -> dict[str, dict]:
     """Return the entries of `data/registry.yml` by dataset name."""
     return _registry(paths.project().data / "registry.yml")
 
@@ -59,9 +65,22 @@ def registry() -> dict[str, dict]:
 def _registry(path: Path) -> dict[str, dict]:
     found = read_yaml(path, dict)
     for name, entry in found.items():
-        for key, kind in SHAPE.items():
-            if not (isinstance(entry, dict) and isinstance(entry.get(key), kind)):
-                raise BookError(f"{path.name}: {name} must have a {kind.__name__} as {key}")
+        _check_shape(entry, f"{path.name}: {name}")
+    return found
+
+
+def _check_shape(entry, what: str) -> None:
+    for key, kind in SHAPE.items():
+        if not (isinstance(entry, dict) and isinstance(entry.get(key), kind)):
+            raise BookError(f"{what} must have a {kind.__name__} as {key}")
+
+
+def _own() -> dict[str, dict]:
+    """Return the cards of the datasets that `regretbook data add` wrote."""
+    found = {}
+    for path in sorted((paths.project().data / "raw").glob(f"*/{CARD}")):
+        found[path.parent.name] = read_yaml(path, dict)
+        _check_shape(found[path.parent.name], f"{path.parent.name}/{CARD}")
     return found
 
 
@@ -277,7 +296,7 @@ def cards() -> str:
     """Return the dataset cards of `book/data.md` as Markdown, from the registry alone."""
     table = ["| name | rows | users | items | in the repository |", "|---|--:|--:|--:|---|"]
     text = []
-    for name, entry in registry().items():
+    for name, entry in registered().items():
         counts = " | ".join(f"{count:,}" for count in entry["counts"].values())
         table.append(f"| `{name}` | {counts} | {'yes' if entry.get('embedded') else 'no'} |")
         files = []

@@ -296,7 +296,7 @@ def test_digest_is_that_of_the_sha256sum_listing(raw):
 
 
 def register(monkeypatch, name: str, **changes) -> None:
-    monkeypatch.setitem(datasets.registry(), name, datasets.registry()[name] | changes)
+    monkeypatch.setitem(datasets.registered(), name, datasets.registry()[name] | changes)
 
 
 def test_check_and_status(raw, monkeypatch):
