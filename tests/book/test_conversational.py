@@ -305,7 +305,7 @@ def test_users_of_real_data_are_the_same_in_all_trials():
 
 
 def test_running_state_is_the_batch_regression():
-    found = page.one_step(np.random.default_rng(0), d=5, rows=80)
+    found = theory.one_step(np.random.default_rng(0), d=5, rows=80)
     assert found["in place"] < 1e-10
     assert found["literal"] > 1e-3
 
