@@ -368,7 +368,7 @@ def test_who_drops_nothing_has_variances_that_grow_with_the_horizon(proof):
         ]
         for scale in (np.inf, 1.0)
     )
-    assert stubborn[1] > 5 * stubborn[0]
+    assert stubborn[1] > 8 * stubborn[0]
     assert ours[1] < stubborn[1] / 3
 
 
@@ -602,7 +602,7 @@ def test_margins_fall_at_their_rates_and_the_controls_do_not(offline):
 def test_data_at_the_bridge_follow_the_law_of_the_steps(offline, experiments):
     """The margin is the distance to the worst hazard that the likelihood leaves."""
     found = offline.bridge_margins(np.random.default_rng(2), 9, 20_000, 0.05)
-    assert 0 < found["margin"] < 0.1 < found["hoeffding"]
+    assert 0 < found["margin"] < found["hoeffding"] < 0.2
     assert found["errors"] <= 8 * np.sqrt(22 * found["A"] * found["price"]) + 440 * found["price"]
     assert found["margin"] <= found["errors"] + 1e-9  # the simulation lemma
 
