@@ -87,6 +87,7 @@ STYLES = {
     "O-MBRL": (VERMILLION, "o", SOLID),
     "PSRL": (SKY, "^", DASHED),
     "UCBVI": (ORANGE, "s", DASHDOT),
+    "MVP": (VIOLET, "P", DASHED),
     "CPPO-LR": (GREEN, "v", SOLID),
     "Certainty equivalence": (BLUE, "D", DOTTED),
     "VI-LCB": (MAUVE, "s", DASHDOT),
