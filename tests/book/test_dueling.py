@@ -122,7 +122,8 @@ def test_equal_arms_change_nothing_but_the_counts():
     state = run(start(problem, 60, alpha=2.2), problem, 50)
     before = state.shared.theta.copy(), state.own.theta.copy(), state.history.size.copy()
     PAGE.learn_pair(state, 51, 0, 4, 4, 1.0)
-    for old, new in zip(before, (state.shared.theta, state.own.theta, state.history.size)):
+    after = state.shared.theta, state.own.theta, state.history.size
+    for old, new in zip(before, after, strict=True):
         np.testing.assert_array_equal(old, new)
 
 

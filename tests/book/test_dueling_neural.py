@@ -48,9 +48,9 @@ def play(policy, state, literal_policy, literal, problem, T, seed=1):
 def test_trained_networks_choose_as_the_literal_algorithm_that_trains_in_every_round():
     problem, T = squares(), 60
     state = PAGE.init_trained(
-        problem, T + 1, np.random.default_rng(9), alpha=1.2, growth=1.0, rank=99, **NET
+        problem, T + 1, np.random.default_rng(9), alpha=0.5, growth=1.0, rank=99, **NET
     )
-    literal = PAGE.init_literal(problem, T, np.random.default_rng(9), alpha=1.2, **NET)
+    literal = PAGE.init_literal(problem, T, np.random.default_rng(9), alpha=0.5, **NET)
     policy = PAGE.TRAINED._replace(learn=lambda *given: (PAGE.learn_trained(*given), train()))
     train = lambda: PAGE.replan_condb(state, 0)  # noqa: E731
     play(policy, state, PAGE.LITERAL_CONDB, literal, problem, T)
@@ -62,9 +62,7 @@ def test_trained_networks_choose_as_the_literal_algorithm_that_trains_in_every_r
 def test_the_lazy_network_is_coldb_on_the_full_gradients():
     problem, T = squares(2), 120
     rng = np.random.default_rng(9)
-    Φ = PAGE.tangent_features(
-        PAGE.initial_parameters(rng, 4, 6), PAGE.doubled(problem.pool), 4
-    )
+    Φ = PAGE.tangent_features(PAGE.initial_parameters(rng, 4, 6), PAGE.doubled(problem.pool), 4)
     state = PAGE.init_lazy(
         problem, T, np.random.default_rng(9), m=4, rank=99, growth=1.0, alpha=2.0, width=1.5
     )
@@ -135,18 +133,22 @@ def test_the_seed_fixes_the_networks_whatever_torch_was_seeded_with():
     np.testing.assert_array_equal(run(1), run(2))
 
 
-def test_training_reaches_the_minimum():
+def test_training_comes_as_low_as_long_training_with_adam():
     problem, rng = squares(), np.random.default_rng(0)
     state = PAGE.init_trained(problem, 60, np.random.default_rng(5), rank=20, **NET)
     for t in range(1, 41):
         PAGE.learn_trained(state, t, *duel(problem, rng, t, lambda *given: (0, 1)))
-    rows = np.arange(40)
-    θ = PAGE.train(state, rows)
-    pair = (torch.as_tensor(each[rows]).long() for each in (state.history.first, state.history.second))
-    sign = torch.as_tensor(2 * state.history.won[rows] - 1)
+    rows, history = np.arange(40), state.history
+    pair = (torch.as_tensor(each[rows]).long() for each in (history.first, history.second))
+    sign = torch.as_tensor(2 * history.won[rows] - 1)
     given = torch.as_tensor(state.inputs), *pair, sign, torch.as_tensor(state.start), 0.5, 4, 2
-    assert np.abs(PAGE.loss_and_gradient(θ, *given)[1]).max() < 1e-2
-    assert PAGE.loss_and_gradient(θ, *given)[0] < PAGE.loss_and_gradient(state.start, *given)[0]
+    θ = torch.as_tensor(state.start.copy()).requires_grad_()
+    adam = torch.optim.Adam([θ], lr=0.01)
+    for _ in range(1500):
+        θ.grad = torch.as_tensor(PAGE.loss_and_gradient(θ.detach().numpy(), *given)[1])
+        adam.step()
+    long, _ = PAGE.loss_and_gradient(θ.detach().numpy(), *given)
+    assert PAGE.loss_and_gradient(PAGE.train(state, rows), *given)[0] < 1.02 * long  # kinks stop it
 
 
 def test_batched_estimates_are_the_exact_ones():
