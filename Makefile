@@ -10,7 +10,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup book test lint verify serve clean distclean
+.PHONY: help setup book test lint verify chaos serve clean distclean
 
 help: ## say what can be made
 	@echo "Targets:"
@@ -40,6 +40,9 @@ lint: $(READY) ## run the linters alone
 
 verify: $(READY) ## recompute the first trial of what is recorded, of PAGE or all, and compare
 	@$(BIN)/regretbook verify $(PAGE)
+
+chaos: $(READY) ## kill and damage builds for ten minutes, then compare their tables with quiet ones
+	@$(BIN)/python -m ci.chaos linear-bandits clustering-of-bandits --out results/chaos.json
 
 serve: $(READY) ## show the built book at http://localhost:8000
 	@test -f _build/html/index.html || { echo "make: nothing to serve yet; run 'make book' first" >&2; exit 1; }

@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 from typing import NamedTuple
 
-from ci import evidence, parts, scoreboard
+from ci import claimpages, evidence, parts, scoreboard
 from ci.contents import Page, title_of
 from ci.execute import INJECTED, as_json, as_notebook, has_tag, own_code
 from ci.project import write
@@ -30,13 +30,13 @@ class Tree(NamedTuple):
     structure: str
 
 
-def stage(project: Project, site: Site, found: Found) -> Tree:
+def stage(project: Project, site: Site, found: Found, profile: str = "book") -> Tree:
     """Write the tree for Sphinx: changed files only, and nothing that is no longer in the book."""
     files = _assets(project.book)
     shared = [path.read_bytes() for path in (project.toc, project.config) if path.exists()]
     structure = [*shared, *files.values()]
     executable = {page.file: (page, run) for page, run in found.values()}
-    generated = makers(project, found)
+    generated = makers(project, found, profile)
     for file in toc.listed(project):
         text = (project.book / f"{file}.md").read_text(encoding="utf-8")
         structure.append(f"{file} {title_of(text, file)}".encode())
@@ -44,15 +44,29 @@ def stage(project: Project, site: Site, found: Found) -> Tree:
             files |= page_files(project, *executable[file], generated)
         else:
             files[f"{file}.md"] = fill(text, file, generated).encode()
+    pages = {name: page for name, (page, _) in found.items()}
+    own = claimpages.pages(project, _board(project, found), pages, profile)
+    alone = {name: text.encode() for name, text in own.items()}
+    _write_all(site.source, files)
+    _write_all(site.claims, alone)
+    content = [part for each in (files, alone) for item in sorted(each.items()) for part in item]
+    content = [part if isinstance(part, bytes) else part.encode() for part in content]
+    return Tree(_digest(content), _digest(structure))
+
+
+def _write_all(folder: Path, files: dict[str, bytes]) -> None:
+    """Make a folder hold these files: write what changed, remove what is no longer there."""
     for name, data in files.items():
-        write(site.source / name, data)
-    for path in sorted(site.source.rglob("*"), reverse=True):
+        write(folder / name, data)
+    for path in sorted(folder.rglob("*"), reverse=True):
         if path.is_dir() and not any(path.iterdir()):
             path.rmdir()
-        elif path.is_file() and path.relative_to(site.source).as_posix() not in files:
+        elif path.is_file() and path.relative_to(folder).as_posix() not in files:
             path.unlink()
-    content = [part for name, data in sorted(files.items()) for part in (name.encode(), data)]
-    return Tree(_digest(content), _digest(structure))
+
+
+def _board(project: Project, found: Found) -> scoreboard.Board:
+    return scoreboard.board(claims.ledger(), evidence.gather(project, found.values()))
 
 
 def _assets(book: Path) -> dict[str, bytes]:
@@ -139,7 +153,7 @@ def fill(text: str, file: str, generated: dict) -> str:
     return GENERATED.sub(part, text)
 
 
-def makers(project: Project, found: Found) -> dict:
+def makers(project: Project, found: Found, profile: str) -> dict:
     """Return the makers of generated parts by name, with the words that each takes.
 
     They are called only when a page asks for them.
@@ -148,7 +162,7 @@ def makers(project: Project, found: Found) -> dict:
 
     @functools.cache
     def board():
-        return scoreboard.board(claims.ledger(), evidence.gather(project, found.values()))
+        return _board(project, found)
 
     def cards():
         from lib import datasets
@@ -161,10 +175,10 @@ def makers(project: Project, found: Found) -> dict:
         )
 
     return {
-        "scoreboard": (lambda: scoreboard.page(board(), pages), ()),
-        "scoreboard-glance": (lambda: scoreboard.glance(board()), ()),
+        "scoreboard": (lambda: scoreboard.page(board(), pages, profile), ()),
+        "scoreboard-glance": (lambda: scoreboard.glance(board(), profile), ()),
         "verdicts": (lambda chapter: scoreboard.verdicts(board(), pages, chapter), ("CHAPTER",)),
-        "tally": (lambda chapter: scoreboard.tally(board(), chapter), ("CHAPTER",)),
+        "tally": (lambda chapter: scoreboard.tally(board(), chapter, profile), ("CHAPTER",)),
         "dataset-cards": (cards, ()),
         "parameters": (lambda: parts.parameters_part(list(pages.values())), ()),
         "cite-table": (lambda: parts.cite_part(project, list(found.values())), ()),

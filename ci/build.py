@@ -11,15 +11,13 @@ from ci import assemble, contents, parameters, runs, stale
 from ci.contents import Page, Pages
 from ci.display import say
 from ci.execute import Request, execute, report, stop
-from ci.project import lock, require_writable, shown, write
+from ci.project import lock, shown, write
 from ci.runs import Run
 from ci.site import Site, site_of
 from lib import claims, provenance, toc
 from lib.errors import BookError
-from lib.paths import Project
-
-# Jupyter Book has no `python -m`; its script may belong to another interpreter.
-JUPYTER_BOOK = "from jupyter_book.cli.main import main; main()"
+from lib.files import require_writable
+from lib.paths import CODE, Project
 
 
 def build(
@@ -35,7 +33,7 @@ def build(
     values = {name: parameters.resolve(project, page, profile) for name, page in pages.items()}
     site = site_of(project, profile)
     require_writable(site.html.parent)
-    busy = f"another build is running in {site.html.parent}; wait for it to end"
+    busy = f"another build of profile {profile} is running; wait for it to end"
     with lock(site.lock, busy):
         found: dict[str, Run | None] = {}
         waiting: list[Page] = []
@@ -50,7 +48,7 @@ def build(
                 found[name] = None
         found |= _execute(project, waiting, values, profile, engine, jobs)
         shown_pages = {name: (page, found[name]) for name, page in pages.items()}
-        rendered = _render(project, site, assemble.stage(project, site, shown_pages))
+        rendered = _render(project, site, assemble.stage(project, site, shown_pages, profile))
     failed = [name for name, run in found.items() if run and not run.ok]
     if failed:
         print(f"regretbook: failed: {', '.join(failed)}; the others are done", file=sys.stderr)
@@ -105,24 +103,26 @@ def _render(project: Project, site: Site, tree: assemble.Tree) -> bool:
     """Run Jupyter Book unless nothing changed; every warning of Sphinx is an error.
 
     Navigation stands on every page, so a changed title or table of contents rebuilds them all; so
-    does a failure, since Sphinx would not repeat the warnings of pages that it believes done.
+    does a failure, since Sphinx would not repeat the warnings of pages that it believes done. Only
+    a book that was rendered whole takes the place of the one that people read.
     """
     index = site.html / "index.html"
-    before = json.loads(site.stamp.read_text()) if site.stamp.exists() and index.exists() else {}
+    before = _stamp(site) if index.exists() else {}
     if before == tree._asdict():
         print(f"nothing changed: {shown(index)}")
         return True
     site.stamp.unlink(missing_ok=True)
-    command = [sys.executable, "-c", JUPYTER_BOOK, "build", site.source, "-W", "--keep-going"]
-    command += ["--config", project.config, "--toc", project.toc, "--path-output", site.out]
+    command = [sys.executable, "-m", "ci.render", site.out / ".render.lock", "build", site.source]
+    command += ["-W", "--keep-going", "--config", project.config, "--toc", project.toc]
+    command += ["--path-output", site.out]
     if before.get("structure") != tree.structure:
-        shutil.rmtree(site.html, ignore_errors=True)
+        shutil.rmtree(site.rendered, ignore_errors=True)
         command.append("--all")
     print("rendering the pages", flush=True)
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
-    done = subprocess.run(list(map(str, command)), **pipes)
+    done = subprocess.run(list(map(str, command)), cwd=CODE, **pipes)
     output = re.sub(r"\x1b\[[0-9;]*m", "", done.stdout)
-    log = site.html.parent / "sphinx.log"
+    log = site.out / "sphinx.log"
     write(log, output)
     if done.returncode:
         lines = output.replace(f"{site.source}/", "").splitlines()
@@ -131,6 +131,30 @@ def _render(project: Project, site: Site, tree: assemble.Tree) -> bool:
         sentence = "regretbook: Sphinx did not accept the pages, beginning with:"
         print("\n  ".join([sentence, *wrong[:5], where]), file=sys.stderr)
         return False
+    _publish(site)
     write(site.stamp, json.dumps(tree._asdict()) + "\n")
     print(f"built: {shown(index)}")
     return True
+
+
+def _stamp(site: Site) -> dict:
+    """Return the digests of what was rendered last; none when nobody knows."""
+    try:
+        found = json.loads(site.stamp.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _publish(site: Site) -> None:
+    """Put a copy of the rendered book in the place of the old one; Sphinx goes on with its own."""
+    new, old = site.out / "html.new", site.out / "html.old"
+    for left in (new, old):
+        shutil.rmtree(left, ignore_errors=True)
+    shutil.copytree(site.rendered, new)
+    shutil.copytree(site.claims, new / "claims")
+    if site.html.exists():
+        site.html.rename(old)
+    site.html.parent.mkdir(parents=True, exist_ok=True)
+    new.rename(site.html)
+    shutil.rmtree(old, ignore_errors=True)

@@ -5,7 +5,9 @@ Each command imports what it needs when it is called, so that `regretbook list` 
 
 import argparse
 import os
+import signal
 import sys
+import threading
 from importlib import metadata
 from pathlib import Path
 
@@ -85,9 +87,7 @@ def arguments() -> argparse.ArgumentParser:
     depth.add_argument(
         "--trials", type=_whole, default=1, metavar="K", help="trials to recompute (default: 1)"
     )
-    depth.add_argument(
-        "--cheap", action="store_true", help="recompute at most one task of each experiment"
-    )
+    depth.add_argument("--cheap", action="store_true", help="recompute one task of each chapter")
     depth.add_argument(
         "--quick", action="store_true", help="digests and rules only; execute no page"
     )
@@ -99,11 +99,15 @@ def arguments() -> argparse.ArgumentParser:
     )
 
     data = command("data", "datasets: where each was found, licence, counts, checksum", show_data)
-    data.add_argument("action", choices=("list", "fetch", "check"))
-    data.add_argument("names", metavar="NAME", nargs="*")
+    data.add_argument("action", choices=("list", "fetch", "check", "add"))
+    data.add_argument("names", metavar="NAME", nargs="*", help="for add: a name and a file")
+    data.add_argument(
+        "--columns", metavar="U,I,R", help="for add: which columns are user, item and rating"
+    )
 
-    cite = command("cite", "BibTeX of pages with version, commit and results", cite_pages)
-    cite.add_argument("page", metavar="PAGE")
+    cite = command("cite", "BibTeX of pages or of a claim: version, commit, results", cite_pages)
+    cite.add_argument("page", metavar="PAGE|CLAIM")
+    cite.add_argument("--run", type=Path, metavar="DIR", help="as a run of your own has it")
     return parser
 
 
@@ -132,7 +136,7 @@ def list_pages(project: Project, args) -> int:
 
     found = contents.discover(project)
     if not found:
-        raise BookError(f"there are no chapters in {project.book}")
+        raise BookError(f"{project.toc.name} lists no chapter that is in {shown(project.book)}")
     kept = records.every(project)
     for page in found.values():
         print(f"{page.name}  {page.title}")
@@ -222,23 +226,31 @@ def plan_pages(project: Project, args) -> int:
 
 
 def show_claims(project: Project, args) -> int:
-    from ci import evidence, scoreboard
-    from lib import claims, toc
+    from ci import scoreboard
+    from lib import toc
 
     if args.chapter is not None and args.chapter not in toc.chapters(project):
         from lib.errors import nearest
 
         near = nearest(args.chapter, toc.chapters(project))
         raise BookError(f"there is no chapter {args.chapter!r}{near}")
-    pages = contents.discover(project)
-    if args.run:
-        found = evidence.of_runs(runs.below(args.run, pages))
-    else:
-        published = ((page, runs.published(project, page, args.profile)) for page in pages.values())
-        found = evidence.gather(project, published)
-    board = scoreboard.board(claims.ledger(), found)
+    board = _board(project, args.run, args.profile)
     print(scoreboard.as_text(board, args.chapter, args.format))
     return 0
+
+
+def _board(project: Project, own: Path | None, profile: str = "book"):
+    """Return the scoreboard of what is published, or of a run of one's own."""
+    from ci import evidence, scoreboard
+    from lib import claims
+
+    pages = contents.discover(project)
+    if own:
+        found = evidence.of_runs(runs.below(own, pages))
+    else:
+        published = ((page, runs.published(project, page, profile)) for page in pages.values())
+        found = evidence.gather(project, published)
+    return scoreboard.board(claims.ledger(), found)
 
 
 def record_pages(project: Project, args) -> int:
@@ -267,22 +279,40 @@ def show_store(project: Project, args) -> int:
 def show_data(project: Project, args) -> int:
     from ci.data import act
 
-    return act(args.action, args.names)
+    return act(args.action, args.names, args.columns)
 
 
 def cite_pages(project: Project, args) -> int:
-    from ci.cite import bibtex
+    from ci.cite import bibtex, claim_bibtex
+    from lib import claims
 
-    entries = [
-        bibtex(project, page, runs.published(project, page))
-        for page in contents.select(contents.discover(project), [args.page])
-    ]
+    pages = contents.discover(project)
+    if args.page in claims.ledger():
+        rows = [row for each in _board(project, args.run).values() for row in each]
+        entries = [claim_bibtex(project, row) for row in rows if row.claim.id == args.page]
+    elif args.run:
+        chosen = contents.select(pages, [args.page])
+        found = [(page, run) for page, run in runs.below(args.run, pages) if page in chosen]
+        if not found:
+            raise BookError(f"{args.run} has no finished run of {args.page}")
+        entries = [bibtex(project, page, run) for page, run in found]
+    else:
+        chosen = contents.select(pages, [args.page])
+        entries = [bibtex(project, page, runs.published(project, page)) for page in chosen]
     print("\n\n".join(entries))
     return 0
 
 
+def _interrupt(number, frame) -> None:
+    raise KeyboardInterrupt
+
+
 def main(argv: list[str] | None = None) -> int:
     """Run one command and return its exit status: 2 for a bad call, 1 for a run that failed."""
+    if threading.current_thread() is threading.main_thread():
+        # Whoever started this may ignore Ctrl-C, as nohup does, and `kill` is to end it as kindly.
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, _interrupt)
     try:
         args = arguments().parse_args(argv)
         return args.function(project(), args)

@@ -1,17 +1,29 @@
 """`regretbook data`: where each dataset was found, and whether it is what the registry says."""
 
 import sys
+from pathlib import Path
 
+from ci.add import add
 from lib import datasets
 from lib.errors import BookError, nearest
+from lib.paths import project
 
 
-def act(action: str, names: list[str]) -> int:
-    """List, fetch or check datasets; return the exit status."""
+def act(action: str, names: list[str], columns: str | None = None) -> int:
+    """List, fetch, check or add datasets; return the exit status."""
+    if action == "add":
+        return _add(names, columns)
     for name in names:
         if name not in datasets.registry():
             raise BookError(f"there is no dataset {name!r}{nearest(name, datasets.registry())}")
     return {"list": _list, "fetch": _fetch, "check": _check}[action](names)
+
+
+def _add(names: list[str], columns: str | None) -> int:
+    if len(names) != 2:
+        raise BookError("data add takes a name and a file: regretbook data add NAME FILE")
+    print(add(project(), names[0], Path(names[1]), columns))
+    return 0
 
 
 def _list(names: list[str]) -> int:

@@ -6,23 +6,37 @@ from ci.contents import Page
 from ci.runs import Run
 from ci.scoreboard import Evidence
 from lib import records
+from lib.journal import Judgement
 from lib.paths import Project
 
 
 def of_runs(found: Iterable[tuple[Page, Run | None]]) -> list[Evidence]:
     """Return the judgements of finished runs."""
     return [
-        Evidence(judgement, page.name, "live", run.info.commit)
+        _of_run(judgement, page, run)
         for page, run in found
         if run and run.ok
         for judgement in run.judgements
     ]
 
 
+def _of_run(judgement: Judgement, page: Page, run: Run) -> Evidence:
+    """Return a judgement as evidence: recorded where the run judged numbers of an earlier one."""
+    if judgement.recorded:
+        commit = judgement.recorded.removeprefix("commit ").split()[0].rstrip(",")
+        return Evidence(judgement, page.name, "recorded", commit)
+    return Evidence(judgement, page.name, "live", run.info.commit)
+
+
 def recorded(project: Project) -> list[Evidence]:
     """Return the judgements that the repository keeps."""
     return [
-        Evidence(judgement, f"{record.chapter}/{record.page}", "recorded", record.origin.commit)
+        Evidence(
+            judgement._replace(recorded=f"{record.origin}, profile {record.origin.profile}"),
+            f"{record.chapter}/{record.page}",
+            "recorded",
+            record.origin.commit,
+        )
         for record in records.every(project).values()
         for judgement in record.judgements
     ]

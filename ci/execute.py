@@ -1,9 +1,12 @@
 """Executing a page: jupytext reads it, papermill runs it, a folder is published whole."""
 
+import contextlib
+import functools
+import importlib.util
 import logging
 import os
+import py_compile
 import re
-import shutil
 import sys
 import threading
 import time
@@ -14,12 +17,14 @@ from typing import NamedTuple
 from ci import display, runs, stale
 from ci import parameters as params
 from ci.contents import Page
-from ci.project import commit, require_writable, shown, write
+from ci.project import commit, shown, write
 from ci.runs import Failure, Info
 from lib import journal, provenance
-from lib.paths import CODE, Project
+from lib.files import require_writable
+from lib.paths import CODE, LIB, Project
 
 INJECTED = "injected-parameters"
+CONNECTION = ".kernel.json"  # how to reach the kernel of a run
 KERNELSPEC = {"display_name": "Python 3", "language": "python", "name": "python3"}
 
 
@@ -90,34 +95,30 @@ def own_code(notebook) -> list:
 def execute(project: Project, request: Request) -> tuple[runs.Run, Failure | None]:
     """Execute a page and publish its run folder, replacing what was there.
 
-    A failed run publishes a run.json that says so and nothing else: no page shows old output.
+    A failed run replaces nothing: it is returned without outputs, and its log says what happened.
     """
     page, target = request.page, request.target
     require_writable(log_of(project, request).parent)
-    work = runs.prepare(target)
-    try:
+    with runs.prepared(project, target) as work:
         info = _describe(project, request)
         # Taken before the run: an edit made while it computes leaves it stale.
         own = stale.own(project, page, request.parameters)
         start = time.monotonic()
         notebook, failure = _execute(project, request, work)
         info = info._replace(seconds=round(time.monotonic() - start, 2))
-        (work / "progress.jsonl").unlink(missing_ok=True)
         if _stopping.is_set():
             raise KeyboardInterrupt
         if failure:
-            shutil.rmtree(work)
-            info = info._replace(status="failed", error=failure)
-        else:
-            noted = stale.inputs(project, page, journal.read(work))
-            info = info._replace(status="ok", digest=stale.digest(own | noted))
-            write(work / "notebook.ipynb", as_json(notebook))
-        runs.write_info(work, info)
+            return runs.Run(target, info._replace(status="failed", error=failure), []), failure
+        for passing in ("progress.jsonl", CONNECTION):
+            (work / passing).unlink(missing_ok=True)
+        entries = journal.read(work)
+        digest = stale.digest(own | stale.inputs(project, page, entries))
+        data = {e.name: e.digest for e in entries if isinstance(e, journal.Data) and e.digest}
+        write(work / "notebook.ipynb", as_json(notebook))
+        runs.write_info(work, info._replace(status="ok", digest=digest, data=data))
         runs.publish(project, work, target)
-    except BaseException:
-        shutil.rmtree(work, ignore_errors=True)
-        raise
-    return runs.read(target), failure
+    return runs.read(target), None
 
 
 def as_json(notebook) -> str:
@@ -195,7 +196,7 @@ def _papermill(page, changes: dict, root: Path, environment: dict, log, position
     """Let papermill inject the changed parameters and run all cells."""
     import papermill
 
-    for name in ("papermill", "traitlets"):
+    for name in ("papermill", "traitlets", "asyncio"):  # what an interruption leaves is no news
         logging.getLogger(name).setLevel(logging.CRITICAL)
     numbers = {cell["id"]: number for number, cell in enumerate(own_code(page), 1)}
 
@@ -222,6 +223,7 @@ def _kernel(environment: dict[str, str], root: Path, log):
     from jupyter_client.manager import AsyncKernelManager
 
     launch = [sys.executable, "-Xfrozen_modules=off", "-m", "ipykernel_launcher"]
+    _trust_no_clock()
     spec = KernelSpec(
         argv=[*launch, "-f", "{connection_file}"],
         language="python",
@@ -230,6 +232,11 @@ def _kernel(environment: dict[str, str], root: Path, log):
     )
 
     class Kernel(AsyncKernelManager):
+        def __init__(self, **options):
+            # Beside the run and gone with it, even when nobody is left to tidy up.
+            connection = os.path.join(environment["REGRETBOOK_RUN"], CONNECTION)
+            super().__init__(connection_file=connection, **options)
+
         @property
         def kernel_spec(self):
             return spec
@@ -247,6 +254,24 @@ def _kernel(environment: dict[str, str], root: Path, log):
             await super()._async_cleanup_resources(restart=restart)
 
     return Kernel
+
+
+@functools.cache
+def _trust_no_clock() -> None:
+    """Let Python know the bytecode of `lib` by its source, not by that file's time and size.
+
+    An edit that changes neither would run the old code; numba's machine code lies beside it.
+    """
+    for source in LIB.glob("*.py"):
+        bytecode = Path(importlib.util.cache_from_source(source))
+        expected = (3).to_bytes(4, "little") + importlib.util.source_hash(source.read_bytes())
+        with contextlib.suppress(OSError):
+            if bytecode.is_file() and bytecode.read_bytes()[4:16] == expected:
+                continue
+            for machine_code in bytecode.parent.glob(f"{source.stem}.*.nb?"):
+                machine_code.unlink()
+            mode = py_compile.PycInvalidationMode.CHECKED_HASH
+            py_compile.compile(str(source), invalidation_mode=mode)
 
 
 def _failure(cell, number: int, error: Exception) -> Failure:

@@ -9,8 +9,8 @@ import tokenize
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from ci.project import load_yaml
 from lib.errors import BookError, nearest
+from lib.files import read_yaml
 from lib.paths import Project
 
 PROFILES = ("smoke", "book", "thesis")
@@ -112,7 +112,7 @@ def check(parameter: Parameter, value, chapter: str):
     if isinstance(default, list):
         value = _as_list(value)
         if not isinstance(value, list):
-            raise BookError(f"{where} must be a list such as {default}, but is {value!r}")
+            raise BookError(f"{where} must be a list such as {default}, but is {_short(value)}")
         if default and not value:
             raise BookError(f"{where} is an empty list, but must have at least one value")
         if not default:
@@ -122,14 +122,23 @@ def check(parameter: Parameter, value, chapter: str):
     kind = type(default)
     result = _as(kind, value)
     if result is None:
-        raise BookError(f"{where} must be {KINDS[kind]}, but is {value!r}")
+        raise BookError(f"{where} must be {KINDS[kind]}, but is {_short(value)}")
     if kind is float and math.isnan(result):
         raise BookError(f"{where} is NaN, but must be a number")
     if allowed is not None and not allowed.contains(result):
-        raise BookError(f"{where} is {result!r}, but must be in {allowed.text}")
+        raise BookError(f"{where} is {_short(result)}, but must be in {allowed.text}")
     if kind is float and allowed is None and math.isinf(result):
         raise BookError(f"{where} is {result!r}, but must be finite")
     return result
+
+
+def _short(value) -> str:
+    """Return a value for a message, of which the beginning tells enough."""
+    try:
+        text = repr(value)
+    except ValueError:  # Python writes no integer of more than 4,300 digits
+        return "an enormous number"
+    return text if len(text) <= 60 else f"{text[:60]}…"
 
 
 def _as(kind: type, value):
@@ -145,9 +154,12 @@ def _as(kind: type, value):
         return value if isinstance(value, bool) else None
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    if kind is float:
-        return float(value)
-    return int(value) if math.isfinite(value) and value == int(value) else None
+    try:
+        if kind is float:
+            return float(value)
+        return int(value) if math.isfinite(value) and value == int(value) else None
+    except OverflowError:  # an integer beyond all numbers
+        return None
 
 
 def _as_list(value):
@@ -165,7 +177,7 @@ def _literal(text: str):
         return words[text.strip().lower()]
     try:
         return ast.literal_eval(text.strip())
-    except (ValueError, SyntaxError):
+    except (ValueError, SyntaxError, MemoryError, RecursionError):  # thousands of minus signs
         return None
 
 
@@ -176,7 +188,7 @@ def parse_options(options: Iterable[str]) -> dict[str, str]:
         name, equals, value = option.partition("=")
         name = name.strip()
         if not equals or not name:
-            raise BookError(f"-p takes name=value, but was given {option!r}")
+            raise BookError(f"-p takes name=value, but was given {_short(option)}")
         if name in values:
             raise BookError(f"-p gives {name} twice")
         values[name] = value.strip()
@@ -185,10 +197,26 @@ def parse_options(options: Iterable[str]) -> dict[str, str]:
 
 def profile_values(project: Project, profile: str, chapter: str) -> dict:
     """Return what a profile changes in a chapter."""
-    profiles = {name: {} for name in PROFILES} | load_yaml(project.profiles, {})
+    profiles = {name: {} for name in PROFILES} | _profiles(project)
     if profile not in profiles:
         raise BookError(f"there is no profile {profile!r}; the profiles are {', '.join(profiles)}")
-    return (profiles[profile] or {}).get(chapter) or {}
+    return profiles[profile].get(chapter, {})
+
+
+def _profiles(project: Project) -> dict[str, dict[str, dict]]:
+    """Return the values of profiles.yml by profile and chapter, after a look at its shape."""
+    found = read_yaml(project.profiles, dict)
+    for name, entries in found.items():
+        for each in (entries, *(entries.values() if isinstance(entries, dict) else ())):
+            if not isinstance(each, dict | None):
+                raise BookError(
+                    f"profile {name} in profiles.yml must give chapters, and these parameters, "
+                    f"their values, but has {each!r}"
+                )
+    return {
+        name: {chapter: values or {} for chapter, values in (entries or {}).items()}
+        for name, entries in found.items()
+    }
 
 
 def check_profiles(project: Project, pages: Iterable) -> None:
@@ -196,14 +224,14 @@ def check_profiles(project: Project, pages: Iterable) -> None:
     declared: dict[str, set[str]] = {}
     for page in pages:
         declared.setdefault(page.chapter, set()).update(page.parameters)
-    for profile, entries in load_yaml(project.profiles, {}).items():
-        for chapter, values in (entries or {}).items():
+    for profile, entries in _profiles(project).items():
+        for chapter, values in entries.items():
             if chapter not in declared:
                 near = nearest(chapter, declared)
                 raise BookError(
                     f"profile {profile} in profiles.yml has no chapter {chapter!r}{near}"
                 )
-            for name in values or {}:
+            for name in values:
                 if name not in declared[chapter]:
                     near = nearest(name, declared[chapter])
                     raise BookError(

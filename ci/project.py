@@ -1,9 +1,7 @@
-"""What every command does with a project: read YAML, ask git, write safely, hold a lock."""
+"""What every command does with a project: ask git, write safely, hold a lock."""
 
 import contextlib
-import os
 import subprocess
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -19,19 +17,6 @@ def shown(path: Path) -> str:
     return str(path)
 
 
-def load_yaml(path: Path, default=None):
-    """Return the content of a YAML file, or `default` when it is absent or empty."""
-    import yaml
-
-    if not path.exists():
-        return default
-    try:
-        loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-        return yaml.load(path.read_text(encoding="utf-8"), loader) or default
-    except yaml.YAMLError as error:
-        raise BookError(f"{path.name} is not valid YAML: {error}") from None
-
-
 def commit(project: Project) -> tuple[str, bool]:
     """Return the commit, "unknown" where there is none, and whether files differ from it.
 
@@ -39,7 +24,8 @@ def commit(project: Project) -> tuple[str, bool]:
     """
 
     def git(*words: str) -> str:
-        command = ["git", "-C", str(project.root), *words]
+        # Without optional locks a killed command leaves no index.lock behind.
+        command = ["git", "--no-optional-locks", "-C", str(project.root), *words]
         return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
 
     try:
@@ -53,7 +39,6 @@ def write(path: Path, content: str | bytes) -> None:
     data = content.encode() if isinstance(content, str) else content
     if not path.exists() or path.read_bytes() != data:
         write_atomically(path, data)
-        os.chmod(path, 0o644)
 
 
 @contextlib.contextmanager
@@ -74,13 +59,3 @@ def lock(path: Path, busy: str | None = None) -> Iterator[None]:
         yield
     finally:
         held.release()
-
-
-def require_writable(folder: Path) -> None:
-    """Refuse a folder that cannot be written to, before an hour of computing is spent on it."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder) as file:
-            file.write(b"regretbook")
-    except OSError as error:
-        raise BookError(f"cannot write to {folder}: {error.strerror}") from None

@@ -1,21 +1,26 @@
 """Run folders: what a run leaves, how it gets to its place in one step, which run is the last."""
 
+import contextlib
+import hashlib
 import json
 import os
-import re
 import shutil
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 from ci.contents import Page
-from ci.project import lock, require_writable, write
+from ci.project import lock, write
 from lib import journal
 from lib.errors import BookError
+from lib.files import require_writable
 from lib.journal import Table
 from lib.paths import Project
 
-ENTRIES = {"run.json", "notebook.ipynb", "journal.jsonl", "tables"}
+INFO = "run.json"
+WORK = ".regretbook-work-"  # begins the name of a folder in which a run is under way
+LOCK = ".lock"  # in such a folder, held for as long as its run lives
 
 
 class Failure(NamedTuple):
@@ -49,6 +54,8 @@ class Info(NamedTuple):
     digest: str = ""  # of everything that the run depended on
     only: tuple[str, ...] = ()  # the experiments that were to be computed; none: all
     error: Failure | None = None
+    data: dict = {}  # noqa: RUF012  # dataset: digest, of those that the run read
+    files: dict = {}  # noqa: RUF012  # every other file of the folder: digest
 
 
 class Run(NamedTuple):
@@ -77,21 +84,33 @@ class Run(NamedTuple):
 
 
 def write_info(folder: Path, info: Info) -> None:
-    """Write run.json, which `read` alone reads."""
+    """Write run.json, which `read` alone reads and which vouches for every file beside it."""
+    info = info._replace(files=_digests(folder))
     plain = info._asdict() | {"error": info.error and info.error._asdict()}
-    write(folder / "run.json", json.dumps(plain, indent=1) + "\n")
+    write(folder / INFO, json.dumps(plain, indent=1) + "\n")
 
 
 def read(folder: Path) -> Run | None:
-    """Return the run of a folder, or None when there is none or it is damaged."""
+    """Return the run of a folder, or None when there is none or a file of it was damaged."""
     try:
-        plain = json.loads((folder / "run.json").read_text(encoding="utf-8"))
+        plain = json.loads((folder / INFO).read_text(encoding="utf-8"))
         plain["error"] = Failure(**plain["error"]) if plain["error"] else None
         plain["only"] = tuple(plain.get("only", ()))
         info = Info(**plain)
-        return Run(folder, info, journal.read(folder))
-    except (OSError, ValueError, TypeError, KeyError, BookError):
+        whole = info.status in ("ok", "failed") and info.files == _digests(folder)
+        return Run(folder, info, journal.read(folder)) if whole else None
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, BookError):
         return None
+
+
+def _digests(folder: Path) -> dict[str, str]:
+    """Return the digest of every file of a run folder but the one that lists them."""
+    files = {path.relative_to(folder).as_posix(): path for path in sorted(folder.rglob("*"))}
+    return {
+        name: hashlib.sha256(path.read_bytes()).hexdigest()
+        for name, path in files.items()
+        if not path.is_dir() and name not in (INFO, LOCK)
+    }
 
 
 def place(project: Project, page: Page, profile: str | None = None) -> Path:
@@ -106,11 +125,15 @@ def published(project: Project, page: Page, profile: str = "book") -> Run | None
     return run if run and run.ok else None
 
 
+def _folders(project: Project, page: Page) -> list[Path]:
+    """Return where a run of a page may be: that of `run`, and those of builds."""
+    return [place(project, page), *(project.build / "executed").glob(f"*/{page.place}")]
+
+
 def last(project: Project, page: Page, profile: str | None = None) -> Run | None:
     """Return the newest finished run, by `run` or by `build`, of one profile or of any."""
-    executed = (project.build / "executed").glob(f"*/{page.place}")
-    found = [run for folder in [place(project, page), *executed] if (run := read(folder))]
-    found = [run for run in found if run.ok and profile in (None, run.info.profile)]
+    found = [run for folder in _folders(project, page) if (run := read(folder)) and run.ok]
+    found = [run for run in found if profile in (None, run.info.profile)]
     return max(found, key=lambda run: run.info.started, default=None)
 
 
@@ -118,48 +141,94 @@ def require_last(project: Project, page: Page, profile: str) -> Run:
     """Return the last run of a profile, or say how to make one."""
     run = last(project, page, profile)
     if run is None:
+        damaged = any((f / INFO).exists() and not read(f) for f in _folders(project, page))
+        why = ": one was changed or damaged since" if damaged else " yet"
         raise BookError(
-            f"{page.name} has no finished run of profile {profile} yet; "
+            f"{page.name} has no finished run of profile {profile}{why}; "
             f"`regretbook run {page.name} --profile {profile}` makes one"
         )
     return run
 
 
-def prepare(target: Path) -> Path:
-    """Return a fresh folder to run in beside the target, which must be one that may be replaced."""
+@contextlib.contextmanager
+def prepared(project: Project, target: Path) -> Iterator[Path]:
+    """Give a fresh folder to run in beside the target, which must be one that may be replaced.
+
+    Whatever `publish` has not moved to its place is removed at the end, and what a killed run left
+    behind is removed by the next one beside it, which finds that nobody holds its lock.
+    """
     if target.exists() and not target.is_dir():
         raise BookError(f"cannot write to {target}: it is a file, not a folder")
-    if target.is_dir() and (foreign := {path.name for path in target.iterdir()} - ENTRIES):
-        raise BookError(
-            f"{target} holds files that no run wrote ({min(foreign)}, …); choose an empty folder"
-        )
     require_writable(target.parent)
-    for leftover in target.parent.glob(f".{target.name}.*"):
-        process = re.fullmatch(r"\.(\d+)\..*", leftover.name.removeprefix(f".{target.name}"))
-        if process and not _alive(int(process[1])):
-            shutil.rmtree(leftover, ignore_errors=True)
-    return Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}.{os.getpid()}."))
+    with _publishing(project):
+        _clear(target)
+        if target.is_dir() and not target.is_relative_to(project.build):
+            _refuse_foreign(target)
+        _require_movable(target)
+        work = Path(tempfile.mkdtemp(dir=target.parent, prefix=WORK))
+        held = contextlib.ExitStack()
+        held.enter_context(lock(work / LOCK))
+    with held:
+        try:
+            yield work
+        finally:
+            shutil.rmtree(work, ignore_errors=True)
 
 
-def _alive(process: int) -> bool:
+def _publishing(project: Project):
+    return lock(project.build / ".publish.lock")
+
+
+def _refuse_foreign(target: Path) -> None:
+    """Refuse to replace a folder unless its run.json vouches for every file in it."""
+    found = [path for path in target.rglob("*") if not path.is_dir()]
+    if not found or read(target):
+        return
     try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        pass
-    return True
+        known = json.loads((target / INFO).read_text(encoding="utf-8"))["files"]
+        now = _digests(target)
+        name = min(name for name in now if known.get(name) != now[name])
+        why = "changed after the run" if name in known else "that no run wrote"
+    except (OSError, ValueError, TypeError, KeyError, AttributeError):
+        name, why = min(path.name for path in found), "that no run wrote"
+    raise BookError(f"{target} holds files {why} ({name}, …); choose an empty folder")
+
+
+def _aside(target: Path) -> Path:
+    """Return where the old run is for the moment in which the new one takes its place."""
+    return target.with_name(f"{WORK}aside-{target.name}")
+
+
+def _require_movable(target: Path) -> None:
+    """Refuse a folder that cannot be replaced, such as a mount point, before computing for it."""
+    if target.exists():
+        try:
+            os.rename(target, _aside(target))
+            os.rename(_aside(target), target)
+        except OSError as error:
+            raise BookError(f"cannot replace {target} ({error.strerror}); choose another") from None
+
+
+def _clear(target: Path) -> None:
+    """Mend what a killed process left: runs that nobody makes, and an old run that is aside."""
+    for left in target.parent.glob(f"{WORK}*"):
+        if left.is_dir() and (left / LOCK).is_file():
+            with contextlib.suppress(BookError), lock(left / LOCK, busy="its run lives"):
+                shutil.rmtree(left, ignore_errors=True)
+    if _aside(target).exists() and not target.exists():
+        os.rename(_aside(target), target)
+    shutil.rmtree(_aside(target), ignore_errors=True)
 
 
 def publish(project: Project, work: Path, target: Path) -> None:
     """Move a finished run to its place; a reader sees the old run, none, or the new one, whole."""
     os.chmod(work, 0o755)
-    old = work.with_name(work.name + ".old")
-    with lock(project.build / ".publish.lock"):
+    with _publishing(project):
         if target.exists():
-            os.rename(target, old)
+            os.rename(target, _aside(target))
         os.rename(work, target)
-    shutil.rmtree(old, ignore_errors=True)
+        (target / LOCK).unlink(missing_ok=True)
+        shutil.rmtree(_aside(target), ignore_errors=True)
 
 
 def below(folder: Path, pages: dict[str, Page]) -> list[tuple[Page, Run]]:

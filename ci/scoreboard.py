@@ -78,9 +78,18 @@ def _weight(evidence: Evidence) -> tuple:
     return judgement.measured is not None, judgement.share or 0.0, evidence.source == "live"
 
 
+def findings(rows: Iterable[Row]) -> list[list[Row]]:
+    """Return each row for itself, but the cells of one printed table, a group, together."""
+    found: dict[tuple, list[Row]] = {}
+    for row in rows:
+        own = row.claim.group or row.claim.id
+        found.setdefault((row.claim.chapter, own, row.question), []).append(row)
+    return list(found.values())
+
+
 def counts(rows: Iterable[Row]) -> dict[str, int]:
-    """Return how many rows have each verdict."""
-    found = [row.verdict for row in rows]
+    """Return how many findings have each verdict; a group counts once."""
+    found = [claims.joined(row.verdict for row in each) for each in findings(rows)]
     return {verdict: found.count(verdict) for verdict in claims.VERDICTS}
 
 
@@ -114,7 +123,8 @@ def _counts_table(title: str, groups: dict[str, list[Row]]) -> str:
     head = [title, "All", *map(_sign, claims.VERDICTS)]
     lines = [f"| {' | '.join(head)} |", "|---" + "|--:" * (len(head) - 1) + "|"]
     for name, rows in groups.items():
-        lines.append("| " + " | ".join(map(str, [name, len(rows), *counts(rows).values()])) + " |")
+        numbers = len(findings(rows)), *counts(rows).values()
+        lines.append("| " + " | ".join(map(str, [name, *numbers])) + " |")
     return "```{div} rb-counts\n" + "\n".join(lines) + "\n```\n"
 
 
@@ -138,18 +148,35 @@ def _total(rows: list[Row]) -> str:
     """Return in words how many claims and questions there are."""
     number = len({row.claim.id for row in rows})
     text = f"{number} claim{'s' * (number != 1)}"
-    return text if number == len(rows) else f"{text} with {len(rows)} questions"
+    text = text if number == len(rows) else f"{text} with {len(rows)} questions"
+    found = len(findings(rows))
+    return text if found == len(rows) else f"{text}, {found} when a printed table counts as one,"
 
 
-def glance(rows: Board) -> str:
+def glance(rows: Board, profile: str = "book") -> str:
     """Return the whole scoreboard in one line of badges, for the front page."""
-    return f"Of {_total(_all(rows))} in the ledger:\n\n{_badges(_all(rows), True)}"
+    total = f"Of {_total(_all(rows))} in the ledger:\n\n{_badges(_all(rows), True)}"
+    return _warning(profile) + total
 
 
-def tally(rows: Board, chapter: str) -> str:
+def _warning(profile: str) -> str:
+    """Say of a profile that it is not the book's: its verdicts are not what the book found."""
+    if profile == "book":
+        return ""
+    return f"```{{warning}}\nLive verdicts of this build are of the profile {profile}.\n```\n\n"
+
+
+def tally(rows: Board, chapter: str, profile: str = "book") -> str:
     """Return the counts of one chapter in one line of badges."""
     mine = rows.get(chapter, [])
-    return f"Of {_total(mine)} of this chapter:\n\n{_badges(mine, False)}"
+    where = "" if profile == "book" else f" (profile {profile})"
+    return f"Of {_total(mine)} of this chapter{where}:\n\n{_badges(mine, False)}"
+
+
+def _own_page(claim: Claim, address: Callable[[str], str]) -> str:
+    """Return the name of a claim, linked to its own page."""
+    name = html.escape(claim.id)
+    return f'<a href="{address("")}claims/{name}.html"><code>{name}</code></a>'
 
 
 def _row_html(row: Row, anchor: str, address: Callable[[str], str]) -> str:
@@ -168,7 +195,7 @@ def _row_html(row: Row, anchor: str, address: Callable[[str], str]) -> str:
     headline = ' class="rb-headline"' if claim.headline else ""
     return (
         f'<tr id="{html.escape(anchor)}"{headline}>'
-        f"<td>{text_html(claim.statement)}<br><code>{html.escape(claim.id)}</code> "
+        f"<td>{text_html(claim.statement)}<br>{_own_page(claim, address)} "
         f"<small>{row.kind}</small></td>"
         f'<td data-label="Printed">{printed}</td>'
         f'<td data-label="Measured">{measured}'
@@ -178,14 +205,39 @@ def _row_html(row: Row, anchor: str, address: Callable[[str], str]) -> str:
     )
 
 
+def _group_html(rows: list[Row], anchors: list[str], address: Callable[[str], str]) -> str:
+    """Return the cells of one printed table as one row that opens into them."""
+    inner = "\n".join(map(_row_html, rows, anchors, [address] * len(rows)))
+    headline = ' class="rb-headline"' if any(row.claim.headline for row in rows) else ""
+    summary = f"{text_html(rows[0].claim.group)}: {_cells(rows)}"
+    return (
+        f'<tr{headline}><td colspan="3"><details><summary>{summary}</summary>'
+        f'<table class="rb-claims"><tbody>\n{inner}\n</tbody></table></details></td>'
+        f'<td data-label="Verdict">{badge_html(claims.joined(row.verdict for row in rows))}'
+        f"<br><small>{rows[0].kind}, {len(rows)} cells</small></td></tr>"
+    )
+
+
+def _cells(rows: list[Row]) -> str:
+    """Return in words how many cells of a group have each verdict."""
+    found = [row.verdict for row in rows]
+    return ", ".join(f"{found.count(v)} {v}" for v in claims.VERDICTS if v in found)
+
+
 def table_html(rows: list[Row], prefix: str, address: Callable[[str], str]) -> str:
-    """Return rows as a table; `address` gives the link to a page, or nothing."""
+    """Return rows as a table, a group as one row; `address` gives the link to a page."""
     seen: set[str] = set()
     lines = []
-    for row in rows:
-        second = f"-{row.question}" if row.claim.id in seen else ""
-        seen.add(row.claim.id)
-        lines.append(_row_html(row, f"{prefix}-{row.claim.id}{second}", address))
+    for together in findings(rows):
+        anchors = []
+        for row in together:
+            second = f"-{row.question}" if row.claim.id in seen else ""
+            seen.add(row.claim.id)
+            anchors.append(f"{prefix}-{row.claim.id}{second}")
+        if len(together) > 1:
+            lines.append(_group_html(together, anchors, address))
+        else:
+            lines.append(_row_html(together[0], anchors[0], address))
     head = "".join(f'<th scope="col">{title}</th>' for title in TITLES)
     body = "\n".join(lines)
     return (
@@ -194,13 +246,18 @@ def table_html(rows: list[Row], prefix: str, address: Callable[[str], str]) -> s
     )
 
 
-def _addresses(pages: Pages, from_chapter: bool) -> Callable[[str], str]:
-    """Return how to link to a page, from the top of the book or from a page of its chapter."""
+def _addresses(pages: Pages, depth: int) -> Callable[[str], str]:
+    """Return how to link to a page, from the top of the book or from a page of its chapter.
+
+    `depth` is how far the linking page is from the top, which the empty name stands for.
+    """
     files = {name: page.file for page in pages.values() for name in (page.name, page.place)}
 
     def address(name: str) -> str:
+        if not name:
+            return "../" * depth
         file = files.get(name, "")
-        file = file.rpartition("/")[2] if from_chapter else file
+        file = file.rpartition("/")[2] if depth else file
         return f"{file}.html" if file else ""
 
     return address
@@ -211,15 +268,18 @@ def verdicts(rows: Board, pages: Pages, chapter: str) -> str:
     mine = sorted(rows.get(chapter, []), key=lambda row: not row.claim.headline)
     if not mine:
         return "*The ledger has no claim of this chapter.*\n"
-    return table_html(mine, "claim", _addresses(pages, True)) + "\n"
+    first = _first(pages, chapter)
+    depth = first.file.count("/") if first else 2
+    return table_html(mine, "claim", _addresses(pages, depth)) + "\n"
 
 
-def page(rows: Board, pages: Pages) -> str:
+def page(rows: Board, pages: Pages, profile: str = "book") -> str:
     """Return the generated part of scoreboard.md: counts, headline claims, then every claim."""
-    address = _addresses(pages, False)
+    address = _addresses(pages, 0)
     total = _all(rows)
     whole = {"**Whole book**": total}
     text = [
+        _warning(profile),
         _counts_table("Nature", _by_nature(total) | whole),
         _counts_table("Chapter", {_link(pages, name): each for name, each in rows.items()} | whole),
         # A formula of its own makes Sphinx load MathJax, which then typesets the tables too.
@@ -271,9 +331,11 @@ def as_text(rows: Board, chapter: str | None, form: str) -> str:
 
 def _plain(row: Row) -> dict:
     claim, found = row.claim, row.judgement
+    group = {"group": claim.group} if claim.group else {}
     return {
         "id": claim.id,
         "chapter": claim.chapter,
+        **group,
         "page": row.evidence.page if row.evidence else "",
         "nature": claim.nature,
         "question": row.question,

@@ -78,11 +78,11 @@ def digest(parts: dict) -> str:
 
 
 def data_digest(name: str) -> str | None:
-    """Return the digest of a dataset; None when it is absent or no longer in the registry."""
+    """Return the digest of a dataset; None when it is absent, altered or not in the registry."""
     from lib import datasets
 
     try:
-        return datasets.digest(name)
+        return None if datasets.altered(name) else datasets.digest(name)
     except BookError:
         return None
 

@@ -8,19 +8,20 @@ given only where the interval leaves no choice.
 import ast
 import html
 import math
+import os
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cache
 from numbers import Real
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-import yaml
 
 from lib import journal, measure, toc
 from lib.errors import BookError, nearest
+from lib.files import read_yaml
 from lib.journal import Judgement
 from lib.measure import Measured
 from lib.paths import Project, project
@@ -45,7 +46,7 @@ OUTCOMES = {
     "direction": "direction only",
     "refuted": "refuted",
 }
-# What two different verdicts within one interval come to; any other mixture is undecided.
+# What two verdicts within one interval or group come to; any other mixture is undecided.
 JOINED = {
     frozenset({"reproduced", "direction only"}): "direction only",
     frozenset({"refuted", "not reproduced"}): "not reproduced",
@@ -104,6 +105,7 @@ class Claim(NamedTuple):
     needs: tuple[str, ...] = ()
     printed: dict[str, float] = {}  # noqa: RUF012  # sizes by the names of the page's parameters
     missing: tuple[str, ...] = ()  # sizes and settings that the thesis does not print
+    group: str = ""  # cells of one printed table, which count as one finding
 
     def unit(self, question: str) -> str:
         """Return the unit of the measurement."""
@@ -201,14 +203,19 @@ def at_point(claim: Claim, question: str, measured: float, facts: dict) -> str:
     return "not reproduced"
 
 
+def joined(verdicts: Iterable[str]) -> str:
+    """Return what several verdicts come to: the one that all share, or what both have in common."""
+    found = frozenset(verdicts)
+    return next(iter(found)) if len(found) == 1 else JOINED.get(found, "undecided")
+
+
 def over_interval(claim: Claim, question: str, measured: Measured, facts: dict) -> str:
     """Return the verdict that holds all over the interval, or `undecided`."""
     value, low, high = measured[:3]
     points = {value, low, high, *np.linspace(low, high, POINTS).tolist()}
     if claim.number and low < claim.number.value < high:
         points.add(claim.number.value)  # a narrow tolerance may lie between two points
-    found = frozenset(at_point(claim, question, point, facts) for point in points)
-    return next(iter(found)) if len(found) == 1 else JOINED.get(found, "undecided")
+    return joined(at_point(claim, question, point, facts) for point in points)
 
 
 def decide(
@@ -300,6 +307,15 @@ def find(id: str) -> Claim:
     return ledger()[id]
 
 
+def _own(id: str) -> Claim:
+    """Return a claim of the chapter whose page is executed; by hand, of any chapter."""
+    claim = find(id)
+    chapter = os.environ.get("REGRETBOOK_PAGE", "").partition("/")[0]
+    if chapter and claim.chapter != chapter:
+        raise BookError(f"claim {id} is of {claim.chapter}: no page of {chapter} may judge it")
+    return claim
+
+
 def question_of(claim: Claim, question: str) -> str:
     """Return the question that is meant; it may be left out where a claim has only one."""
     if question in claim.questions:
@@ -328,7 +344,7 @@ def judge(
     is the same of a method that must fail the rule. `facts` are the further names of the rule.
     `sizes` says what the parameters of the page do not.
     """
-    claim = find(id)
+    claim = _own(id)
     question = question_of(claim, question)
     measured = _checked(claim, "measured", values)
     beside = None if control is None else _checked(claim, "control", control)
@@ -347,7 +363,7 @@ def judge(
     judgement = Judgement(
         id, question, verdict, scale.text, scale.share, measured.value, measured.low, measured.high,
         claim.unit(question), measured.trials, needed, figure, note, facts, list(measured.values),
-        list(beside[:3]) if beside else [],
+        list(beside[:3]) if beside else [], (sizes or {}).get(journal.RECORDED, ""),
     )  # fmt: skip
     journal.note(judgement)
     return Verdict(claim, judgement)
@@ -355,7 +371,7 @@ def judge(
 
 def skip(id: str, reason: str, question: str = "") -> Verdict:
     """Leave a claim unjudged in this run and say why, on the page and on the scoreboard."""
-    claim = find(id)
+    claim = _own(id)
     if not reason.strip():
         raise BookError(f"claim {id}: say why it is not run")
     question = question_of(claim, question)
@@ -411,6 +427,8 @@ def read_entry(entry: dict, chapter: str) -> Claim:
         refuse("nature", f"{given}; write one of {', '.join(NATURES)}")
     if not isinstance(entry.get("headline", False), bool):
         refuse("headline", "must be true or false")
+    if "group" in entry and not (isinstance(entry["group"], str) and entry["group"].strip()):
+        refuse("group", "must be a text")
     needs = entry.get("needs", [])
     if not (isinstance(needs, list) and all(isinstance(item, str) for item in needs)):
         refuse("needs", "must be a list of dataset names")
@@ -427,6 +445,7 @@ def read_entry(entry: dict, chapter: str) -> Claim:
         needs=tuple(needs),
         printed=printed,
         missing=missing,
+        group=entry.get("group", ""),
     )
 
 
@@ -516,13 +535,7 @@ def load(path: Path) -> dict[str, Claim]:
 @cache
 def _load(path: Path, modified: int, size: int) -> dict[str, Claim]:
     where = f"claims/{path.name}"
-    try:
-        loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-        entries = yaml.load(path.read_text(encoding="utf-8"), loader)
-    except yaml.YAMLError as error:
-        raise BookError(f"{where} is not valid YAML: {' '.join(str(error).split())}") from None
-    if not isinstance(entries, list):
-        raise BookError(f"{where} must be a list of claims")
+    entries = read_yaml(path, list)
     claims: dict[str, Claim] = {}
     for claim in (read_entry(entry, path.stem) for entry in entries):
         if claim.id in claims:
@@ -578,6 +591,8 @@ def details(judgement: Judgement) -> str:
         parts.append(f"about {judgement.needed:,} trials would decide")
     if judgement.control:
         parts.append(f"control {_interval(*judgement.control)}")
+    if judgement.recorded:
+        parts.append(f"recorded, {judgement.recorded}")
     return "; ".join(parts)
 
 

@@ -17,11 +17,17 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pandas as pd
-import yaml
 
 from lib import formats, journal, paths
 from lib.errors import BookError, nearest
+from lib.files import read_yaml
 from lib.formats import open_plain, plain_name
+
+CARD = "card.yml"  # beside a dataset of the reader's own
+SHAPE = {
+    "title": str, "owner": str, "homepage": str, "reference": list, "format": str, "files": dict,
+    "counts": dict, "redistribute": bool, "terms": str, "get": str,
+}  # fmt: skip
 
 
 class Found(NamedTuple):
@@ -46,13 +52,36 @@ class Status(NamedTuple):
 
 
 def registry() -> dict[str, dict]:
+    """Return the entries of all datasets by name: the book's, and the reader's own."""
+    return registered() | _own()
+
+
+def registered() -> dict[str, dict]:
     """Return the entries of `data/registry.yml` by dataset name."""
     return _registry(paths.project().data / "registry.yml")
 
 
 @functools.cache
 def _registry(path: Path) -> dict[str, dict]:
-    return yaml.safe_load(path.read_text(encoding="utf-8")) if path.exists() else {}
+    found = read_yaml(path, dict)
+    for name, entry in found.items():
+        _check_shape(entry, f"{path.name}: {name}")
+    return found
+
+
+def _check_shape(entry, what: str) -> None:
+    for key, kind in SHAPE.items():
+        if not (isinstance(entry, dict) and isinstance(entry.get(key), kind)):
+            raise BookError(f"{what} must have a {kind.__name__} as {key}")
+
+
+def _own() -> dict[str, dict]:
+    """Return the cards of the datasets that `regretbook data add` wrote."""
+    found = {}
+    for path in sorted((paths.project().data / "raw").glob(f"*/{CARD}")):
+        found[path.parent.name] = read_yaml(path, dict)
+        _check_shape(found[path.parent.name], f"{path.parent.name}/{CARD}")
+    return found
 
 
 def _entry(name: str) -> dict:
@@ -93,16 +122,43 @@ def _locate(name: str) -> Found | None:
 
 
 def find(name: str) -> Found | None:
-    """Return where the dataset lies, or None, and note the answer in the journal."""
+    """Return where the dataset lies, or None, and note the answer in the journal.
+
+    Files that are not the registered ones count as absent: nothing is judged on them.
+    """
     found = _locate(name)
-    journal.note(journal.Data(name, digest(name), found.where if found else "absent"))
+    if found and altered(name):
+        found = None
+    journal.note(journal.Data(name, digest(name) if found else None, _where(name, found)))
     return found
+
+
+def _where(name: str, found: Found | None) -> str:
+    return found.where if found else "altered" if altered(name) else "absent"
+
+
+def altered(name: str) -> str:
+    """Say which file differs from the registry; nothing when all agree or none is there."""
+    entry, found = _entry(name), _locate(name)
+    return "; ".join(_changed(entry, _files(entry, found.path))) if found else ""
+
+
+def why_absent(name: str) -> str:
+    """Say why `find` has nothing."""
+    if problem := altered(name):
+        return f"{name} on this machine is not the registered one ({problem})"
+    return f"{name} is not on this machine"
 
 
 def _need(name: str) -> list[Path]:
     entry, found = _entry(name), find(name)
     if found:
         return _files(entry, found.path)
+    if problem := altered(name):
+        raise BookError(
+            f"the dataset {name} at {_locate(name).path} is not the registered one: {problem}; put "
+            "the original in its place, or take it away"
+        )
     raise BookError(
         f"the dataset {name} ({' and '.join(entry['files'])}, plain or .gz) is in none of "
         f"data/raw/{name}, $REGRETBOOK_DATA/{name} and ../shared/datasets/{name}: {_remedy(name)}"
@@ -161,12 +217,16 @@ def status() -> list[Status]:
     return rows
 
 
-def _problems(entry: dict, files: list[Path]) -> list[str]:
-    problems = [
+def _changed(entry: dict, files: list[Path]) -> list[str]:
+    return [
         f"{path.name} has SHA-256 {_sha256(path)}, the registry says {expected}"
         for path, expected in zip(files, _expected(entry, files).values(), strict=True)
         if expected and expected != _sha256(path)
     ]
+
+
+def _problems(entry: dict, files: list[Path]) -> list[str]:
+    problems = _changed(entry, files)
     try:
         frame = formats.read(entry["format"], files[0])
     except BookError as error:
@@ -181,7 +241,8 @@ def _problems(entry: dict, files: list[Path]) -> list[str]:
 
 def check(name: str) -> list[str]:
     """Return what differs from the registry, one sentence each; empty when all is well."""
-    return _problems(_entry(name), _need(name))
+    entry, found = _entry(name), _locate(name)
+    return _problems(entry, _files(entry, found.path) if found else _need(name))
 
 
 def fetch(name: str, progress: bool = False) -> Found:
@@ -235,7 +296,7 @@ def cards() -> str:
     """Return the dataset cards of `book/data.md` as Markdown, from the registry alone."""
     table = ["| name | rows | users | items | in the repository |", "|---|--:|--:|--:|---|"]
     text = []
-    for name, entry in registry().items():
+    for name, entry in registered().items():
         counts = " | ".join(f"{count:,}" for count in entry["counts"].values())
         table.append(f"| `{name}` | {counts} | {'yes' if entry.get('embedded') else 'no'} |")
         files = []

@@ -7,10 +7,8 @@ another there, so they run in processes.
 """
 
 import contextlib
-import functools
 import importlib.util
 import os
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
@@ -22,6 +20,8 @@ from threadpoolctl import threadpool_limits
 
 from lib import program, provenance, store
 from lib.errors import BookError
+from lib.files import require_writable
+from lib.lifetime import end_with_parent
 from lib.progress import Progress
 
 SOON = 5_000  # units of work in plain Python that are done before a process has even started
@@ -93,6 +93,8 @@ def run(tasks: list[Task], label: str) -> list[dict[str, np.ndarray] | None]:
 
         found = rehearsal.plan(label, asked, found)
         return [found[address] for address in addresses]
+    if len(found) < len(asked):
+        require_writable(store.folder())
     waiting = _chosen({address: task for address, task in asked.items() if address not in found})
     for text in {task.program for task in tasks}:
         store.describe(text)
@@ -149,19 +151,6 @@ def _named(address: str, task: Task, advance: Callable | None) -> tuple[str, Don
         return address, compute(task, advance)
     end_with_parent()
     return address, compute_alone(task)
-
-
-@functools.cache
-def end_with_parent() -> None:
-    """End this process once the one that started it is gone: nobody waits for its hours of work."""
-    parent = os.getppid()
-
-    def watch():
-        while os.getppid() == parent:
-            time.sleep(1)
-        os._exit(1)
-
-    threading.Thread(target=watch, daemon=True).start()
 
 
 def compute(task: Task, advance: Callable[[float], None]) -> Done:

@@ -44,6 +44,10 @@ def _is_stars(text: str) -> bool:
     return bool(re.fullmatch(r"\d(\.\d+)?", text)) and 0.5 <= float(text) <= 5
 
 
+def _is_number(text: str) -> bool:
+    return bool(re.fullmatch(r"[-+]?\d*\.?\d+([eE][-+]?\d+)?", text))
+
+
 def _is_date(text: str) -> bool:
     try:
         return bool(datetime.strptime(text, "%Y-%m-%d"))
@@ -54,6 +58,7 @@ def _is_date(text: str) -> bool:
 FIELDS = {
     "whole": Field("int64", _is_whole, lambda s: s.min() >= 0),
     "key": Field("str", bool, lambda s: s.notna().all()),
+    "number": Field("float64", _is_number, lambda s: s.notna().all()),
     "stars": Field("float64", _is_stars, lambda s: s.between(0.5, 5).all()),
     "label": Field("int64", lambda text: text in ("1", "-1"), lambda s: s.isin((1, -1)).all()),
     "date": Field("str", _is_date, lambda s: s.notna().all()),
@@ -84,6 +89,7 @@ LAYOUTS = {
         Layout(",", "userId,movieId,rating,timestamp", _RATING | {"time": "whole"}),
         Layout(",", "user,item,rating", _RATING),
     ],
+    "ratings": [Layout(",", "user,item,rating", _RATING | {"rating": "number"})],
     "yelp": [Layout(r"\s+", None, _RATING | {"label": "label", "date": "date"})],
     "amazon": [
         Layout(

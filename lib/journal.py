@@ -11,6 +11,8 @@ from typing import NamedTuple
 
 from lib.errors import BookError
 
+RECORDED = "recorded"  # among the sizes of a run: the origin of the recorded table behind it
+
 
 class Data(NamedTuple):
     """A dataset that the page asked for; `digest` is None when it is absent."""
@@ -65,6 +67,7 @@ class Judgement(NamedTuple):
     facts: dict = {}  # noqa: RUF012
     values: list = []  # noqa: RUF012
     control: list = []  # noqa: RUF012  # value, low and high of the control, where one was run
+    recorded: str = ""  # where the numbers come from when this run did not compute them itself
 
 
 class Compared(NamedTuple):

@@ -14,34 +14,41 @@ from lib.errors import BookError
 from lib.paths import LIB
 
 NUMERICAL = ("numpy", "scipy", "numba", "llvmlite", "pandas", "scikit-learn", "torch")
+WORLDS = ("gymnasium", "minigrid")  # of these only what a program imports can change its result
 _LIB = {path.stem: path.read_text("utf-8") for path in LIB.glob("*.py")}  # as this process has it
 
 
 @functools.cache
 def versions() -> dict[str, str]:
     """Return the versions of Python and of the packages that can change a result."""
-    found = {"python": platform.python_version()}
-    for name in NUMERICAL:
-        try:
-            found[name] = metadata.version(name).split("+")[0]
-        except metadata.PackageNotFoundError:
-            continue
-    return found
+    installed = {name: _version(name) for name in NUMERICAL}
+    return {"python": platform.python_version()} | {n: v for n, v in installed.items() if v}
+
+
+@functools.cache
+def _version(name: str) -> str:
+    try:
+        return metadata.version(name).split("+")[0]
+    except metadata.PackageNotFoundError:
+        return ""
 
 
 def ground(statements: Iterable[str]) -> str:
     """Return what a program stands on: the packages and the parts of `lib` that it imports."""
     found: set[str] = set()
+    statements = list(statements)
     waiting = set().union(*map(_lib_imports, statements))
     while waiting:
         found.add(name := waiting.pop())
         waiting |= _lib_imports(_LIB[name]) - found
-    return _heading(found)
+    worlds = [world for world in WORLDS if any(world in text for text in statements)]
+    return _heading(found, worlds)
 
 
 def check_ground(heading: str) -> None:
     """Refuse a program that stands on other packages or another `lib` than this process has."""
-    ours = _heading(re.findall(r"^# lib/(\w+)\.py", heading, re.MULTILINE)).splitlines()
+    parts = re.findall(r"^# lib/(\w+)\.py", heading, re.MULTILINE)
+    ours = _heading(parts, WORLDS).splitlines()
     other = [line for line in heading.strip().splitlines() if line not in ours]
     if other:
         raise BookError(
@@ -50,9 +57,11 @@ def check_ground(heading: str) -> None:
         )
 
 
-def _heading(parts: Iterable[str]) -> str:
+def _heading(parts: Iterable[str], worlds: Iterable[str]) -> str:
     packages = ", ".join(f"{name} {version}" for name, version in versions().items())
-    return "\n".join([f"# {packages}", *(f"# lib/{p}.py {_lib_digest(p)}" for p in sorted(parts))])
+    of_worlds = [f"# {world} {_version(world)}" for world in worlds]
+    of_lib = [f"# lib/{part}.py {_lib_digest(part)}" for part in sorted(parts)]
+    return "\n".join([f"# {packages}", *of_worlds, *of_lib])
 
 
 @functools.cache

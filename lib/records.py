@@ -28,6 +28,10 @@ class Origin(NamedTuple):
     machine: str
     data: dict  # dataset: digest
 
+    def __str__(self) -> str:
+        changes = " with local changes that no commit has" if self.dirty else ""
+        return f"commit {self.commit[:7]}{changes}, {self.date[:10]}"
+
 
 class Recorded(NamedTuple):
     """A recorded table and its origin; `seconds` is what computing it took."""
@@ -73,7 +77,6 @@ def write(project: Project, profile: str, record: Record) -> Path:
     }
     path = folder(project, record.chapter, profile) / f"{record.page}.json"
     write_atomically(path, (json.dumps(plain, indent=1, sort_keys=True) + "\n").encode())
-    path.chmod(0o644)
     return path
 
 

@@ -23,6 +23,7 @@ from threadpoolctl import threadpool_limits
 from lib import engine, program, store
 from lib.engine import Task
 from lib.errors import BookError
+from lib.lifetime import end_with_parent
 from lib.progress import Progress
 
 CAP = 30.0  # seconds for the rehearsals of a run's program that is no simulation
@@ -137,7 +138,7 @@ def _rehearse(label: str, group: str, task: Task) -> Rehearsed:
     executor = (
         _executors.pop()
         if _executors
-        else ProcessPoolExecutor(max_workers=1, initializer=engine.end_with_parent)
+        else ProcessPoolExecutor(max_workers=1, initializer=end_with_parent)
     )
     executor.submit(os.getpid).result()  # it has begun
     cap = BEGIN if _plays(task) else CAP

@@ -23,6 +23,7 @@ import pandas as pd
 from lib import datasets, engine, journal, records
 from lib.errors import BookError
 from lib.files import write_atomically
+from lib.journal import RECORDED
 from lib.paths import project
 from lib.records import Origin, Recorded
 
@@ -40,8 +41,13 @@ class Experiment(NamedTuple):
 
     @property
     def sizes(self) -> dict:
-        """Return the parameters behind a recorded table, for `claims.judge(…, sizes=…)`."""
-        return self.origin.parameters if self.origin else {}
+        """Return what `claims.judge(…, sizes=…)` is to know of a recorded table.
+
+        Its parameters, and where it comes from: who is judged on recorded numbers must say so.
+        """
+        if self.origin is None:
+            return {}
+        return self.origin.parameters | {RECORDED: f"{self.origin}, profile {self.origin.profile}"}
 
 
 def save(name: str, table: pd.DataFrame, caption: str) -> pd.DataFrame:
@@ -66,9 +72,7 @@ def experiment(
     The table is returned as its file has it: a verdict is the same from a live and a recorded one.
     """
     absent = [dataset for dataset in needs if datasets.find(dataset) is None]
-    for dataset in absent:
-        journal.note(journal.Data(dataset, None, "absent"))
-    where = f"{', '.join(absent)} {'is' if len(absent) == 1 else 'are'} not on this machine"
+    where = " and ".join(map(datasets.why_absent, absent))
     only = asked()
     if os.environ.get("REGRETBOOK_VERIFY"):
         reason = where if absent else "" if exact else "no rerun repeats it"
@@ -79,7 +83,7 @@ def experiment(
         # The smoke profile is for tests, which nobody records: it shows the book's table.
         kept = [profile(), "book"] if profile() == "smoke" else [profile()]
         how = " && ".join(f"regretbook data fetch {dataset}" for dataset in absent)
-        return _instead(name, caption, where, kept, f"; get it with: {how}")
+        return _instead(name, caption, where, kept, f"; get the data with: {how}")
     start = time.perf_counter()
     table = run() if trials is None else run(trials)
     seconds = time.perf_counter() - start
@@ -167,8 +171,7 @@ def _about(origin: Origin, table: pd.DataFrame) -> str:
     """Return trials, commit and date of a recorded table."""
     count = table["trial"].nunique() if "trial" in table else 0
     trials = [f"{count} trial{'s' if count > 1 else ''}"] if count else []
-    changes = " with local changes that no commit has" if origin.dirty else ""
-    return ", ".join([*trials, f"commit {origin.commit[:7]}{changes}", origin.date[:10]])
+    return ", ".join([*trials, str(origin)])
 
 
 def _verified(name: str, caption: str, run: Callable, trials: int | None, reason: str):

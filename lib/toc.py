@@ -9,9 +9,8 @@ import re
 from pathlib import Path
 from typing import NamedTuple
 
-import yaml
-
 from lib.errors import BookError, nearest
+from lib.files import read_yaml
 from lib.paths import Project, project
 
 INDEX = "index"
@@ -48,10 +47,7 @@ def listed(where: Project | None = None) -> list[str]:
 
 @functools.cache
 def _listed(path: Path, modified: int) -> list[str]:
-    try:
-        tree = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except yaml.YAMLError as error:
-        raise BookError(f"{path.name} is not valid YAML: {' '.join(str(error).split())}") from None
+    tree = read_yaml(path, dict)
     found: list[str] = []
 
     def walk(node):

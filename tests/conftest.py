@@ -6,6 +6,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 os.environ["MPLBACKEND"] = "Agg"
+pytest_plugins = ["tests.sandbox"]
 
 # A busy machine is no mistake of a test.
 settings.register_profile("book", deadline=None, suppress_health_check=[HealthCheck.too_slow])

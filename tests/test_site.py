@@ -15,7 +15,7 @@ import pytest
 from bs4 import BeautifulSoup
 
 from ci.site import site_of
-from lib import toc
+from lib import claims, toc
 from lib.paths import CODE, project_at
 
 PROJECT = project_at(CODE)
@@ -173,6 +173,33 @@ def test_page_fits_on_desk_and_phone_in_both_modes(visit, name):
             ".map(e => getComputedStyle(e).backgroundColor)"
         )
         assert set(sheets) <= {"rgba(0, 0, 0, 0)"}, "figures take the background of the page"
+
+
+def sample_of_claims():
+    """Return the first claim of every chapter; all of them have one template."""
+    found = {claim.chapter: id for id, claim in reversed(claims.ledger(PROJECT).items())}
+    return sorted(found.values())
+
+
+@pytest.mark.parametrize("id", sample_of_claims())
+def test_the_page_of_a_claim_is_light_complete_and_fits(visit, id):
+    page, troubles = visit(f"claims/{id}.html")
+    assert troubles == []
+    assert page.locator("mjx-merror").count() == 0
+    assert page.locator(".rb-verdict").count() >= 1
+    assert len(page.content()) < 150_000
+    for width, scheme in itertools.product((DESK, PHONE), ("light", "dark")):
+        page.set_viewport_size({"width": width, "height": 900})
+        page.emulate_media(color_scheme=scheme)
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        ink, paper = page.evaluate(
+            "['color', 'backgroundColor'].map(each => getComputedStyle(document.body)[each])"
+        )
+        assert ink != paper
+
+
+def test_every_claim_has_its_page(site):
+    assert {path.stem for path in (HTML / "claims").glob("*.html")} == set(claims.ledger(PROJECT))
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

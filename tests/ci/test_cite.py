@@ -106,3 +106,30 @@ def test_a_run_of_ones_own_changes_nothing_that_is_published(sandbox, capsys):
     assert runs.published(sandbox.project, page, "smoke") is None
     assert claims(capsys) == before
     assert "1 refuted" in claims(capsys, "--run", str(mine))
+
+
+def test_a_claim_is_cited_with_its_verdict_and_evidence(sandbox, capsys):
+    sandbox.run(entries=[sandbox.claim])
+    assert cli.main(["cite", "lin-one"]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("@incollection{regretbook-lin-one,")
+    assert "theorem, reproduced: 0.031 [0.025, 0.04] share" in out
+    assert "live" in out
+    assert "commit 0123456789ab" in out
+    assert cli.main(["cite", "lin-too"]) == 2
+    assert cli.main(["cite", "clu-one"]) == 0
+    assert "experiment, advantage, not run" in capsys.readouterr().out
+
+
+def test_a_run_of_ones_own_is_cited_with_what_was_changed(sandbox, capsys):
+    sandbox.fake_papermill([sandbox.table, sandbox.claim])
+    target = str(sandbox.project.root / "mine")
+    assert cli.main(["run", "linear-bandits", "-p", "T=7", "--out", target]) == 0
+    capsys.readouterr()
+    assert cli.main(["cite", "linear-bandits", "--run", target]) == 0
+    assert "with T = 7" in capsys.readouterr().out
+    assert cli.main(["cite", "lin-one", "--run", target]) == 0
+    assert "reproduced" in capsys.readouterr().out
+    assert cli.main(["cite", "linear-bandits"]) == 0
+    assert "not executed" in capsys.readouterr().out, "a private run is not what is published"
+    assert cli.main(["cite", "clustering-of-bandits", "--run", target]) == 2

@@ -74,8 +74,8 @@ def test_an_earlier_run_may_be_replaced_and_other_files_not(sandbox, capsys):
     target = sandbox.project.root / "mine"
     run = sandbox.run()
     run.folder.rename(target)
-    work = runs.prepare(target)
-    assert work.parent == target.parent
+    with runs.prepared(sandbox.project, target) as work:
+        assert work.parent == target.parent
     (target / "notes.txt").write_text("mine")
     assert cli.main([*RUN, "--out", str(target)]) == 2
     assert "notes.txt" in capsys.readouterr().err

@@ -129,12 +129,13 @@ def test_a_run_of_uncommitted_files_is_refused_unless_allowed(sandbox):
 def test_a_table_that_is_large_or_was_changed_is_refused(sandbox):
     run = sandbox.run(entries=[sandbox.table])
     (run.folder / "tables/regret.csv").write_text(sandbox.content.replace("5", "6"))
-    with pytest.raises(BookError, match="regret was changed after its run"):
+    with pytest.raises(BookError, match="one was changed or damaged since; `regretbook run"):
         recorded(sandbox)
     large = "t,regret\n" + "1,0.5\n" * 200_000
     sha256 = hashlib.sha256(large.encode()).hexdigest()
     run = sandbox.run(entries=[sandbox.table._replace(sha256=sha256)])
     (run.folder / "tables/regret.csv").write_text(large)
+    sandbox.rewrite(run)
     with pytest.raises(BookError, match=r"regret has 1\.2 MB.*keep fewer checkpoints"):
         recorded(sandbox)
     assert not sandbox.project.results.exists()

@@ -168,6 +168,27 @@ def test_a_table_has_each_row_once_headlines_first_and_escaped(sandbox, ledger):
         assert re.findall(r'data-label="(\w+)"', row) == ["Printed", "Measured", "Verdict"]
 
 
+def test_the_cells_of_a_printed_table_are_one_finding_that_opens(sandbox, ledger):
+    cells = {id: ledger[id]._replace(group="Table <1>") for id in ("lin-bound", "lin-same")}
+    ledger = {**ledger, **cells}
+    given = [live("lin-bound"), live("lin-same", verdict="direction only")]
+    board = scoreboard.board(ledger, given)
+    assert [len(each) for each in scoreboard.findings(board["linear-bandits"])] == [1, 1, 2]
+    assert scoreboard.counts(board["linear-bandits"])["direction only"] == 1
+    assert scoreboard.counts(board["linear-bandits"])["reproduced"] == 0
+    table = scoreboard.verdicts(board, sandbox.pages, "linear-bandits")
+    summary = "<summary>Table &lt;1&gt;: 1 reproduced, 1 direction only</summary>"
+    assert table.count("<details>") == 1 and summary in table
+    assert set(re.findall(r'<tr id="([^"]+)"', table)) == {
+        "claim-lin-bound", "claim-lin-both", "claim-lin-both-advantage", "claim-lin-same"
+    }  # fmt: skip
+    assert "5 questions, 4 when a printed table counts as one, in the" in scoreboard.glance(board)
+    page = scoreboard.page(board, sandbox.pages)
+    assert "| **Whole book** | 4 |" in page
+    mixed = scoreboard.board(ledger, [live("lin-bound"), live("lin-same", verdict="refuted")])
+    assert scoreboard.counts(mixed["linear-bandits"])["undecided"] == 1
+
+
 def test_the_front_page_and_a_chapter_count_badges(ledger):
     board = scoreboard.board(ledger, [live("lin-bound"), LARGE])
     assert "Of 4 claims with 5 questions in the ledger:" in scoreboard.glance(board)

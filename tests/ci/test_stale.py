@@ -204,7 +204,7 @@ def test_a_build_of_one_chapter_keeps_valid_runs_and_hides_stale_ones(sandbox, b
 def test_two_builds_of_one_profile_at_once_are_refused(sandbox, builds):
     with (
         lock(site_of(sandbox.project, "book").lock, "busy"),
-        pytest.raises(BookError, match="another build is running"),
+        pytest.raises(BookError, match="another build of profile book is running"),
     ):
         builds()
     with lock(site_of(sandbox.project, "smoke").lock, "busy"):

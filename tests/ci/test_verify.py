@@ -10,7 +10,7 @@ from ci import cli, contents, parameters, runs
 from ci.execute import Request, execute
 from ci.project import commit
 from ci.record import record
-from ci.verify import verify
+from ci.verify import _quickest, _read, verify
 from lib import datasets, records
 from lib.journal import Compared
 
@@ -51,6 +51,7 @@ def here(monkeypatch):
     """The datasets that are on this machine."""
     found = {"ml-1m"}
     monkeypatch.setattr(datasets, "find", lambda name: name if name in found else None)
+    monkeypatch.setattr(datasets, "altered", lambda name: "")
     return found
 
 
@@ -141,8 +142,9 @@ def test_a_changed_digit_in_any_table_is_named_without_computing(book, capsys, f
     ("file", "trials"), [("shares.csv", 1), ("shares.csv", "cheap"), ("squares.csv", 1)]
 )
 def test_a_changed_number_is_noticed_although_its_digest_was_changed_too(
-    book, capsys, file, trials
+    book, capsys, monkeypatch, file, trials
 ):
+    monkeypatch.setattr("ci.verify._quickest", lambda kept: {kept[0].path: "shares"})
     value = path(book, file).read_text().splitlines()[-1 if file == "squares.csv" else 1]
     value = value.split(",")[-1]
     forge(book, file, lambda text: text.replace(f",{value}\n", f",{value}1\n", 1))
@@ -317,6 +319,16 @@ def test_names_and_profiles_choose_what_is_verified(book, capsys):
     book.add("results/clustering-of-bandits/book/stray.csv", "x\n1\n")
     assert verified(book, capsys, 0, None, names=[NAME])
     assert verified(book, capsys, 1, None)
+
+
+def test_cheap_verifying_takes_the_quickest_experiment_of_each_chapter(book):
+    (kept,), _ = _read(book.project, None, None)
+    seconds = {"shares": 3.0, "squares": 2.0, "movies": 5.0, "means": None}
+    tables = {n: t._replace(seconds=seconds[n]) for n, t in kept.record.tables.items()}
+    slow = kept._replace(record=kept.record._replace(tables=tables))
+    other = slow._replace(path=slow.path.with_name("theory.json"))
+    assert _quickest([slow]) == {slow.path: "squares"}
+    assert list(_quickest([slow, other]).values()) == ["squares"]
 
 
 def test_nothing_recorded_is_no_difference(sandbox, capsys):

@@ -187,6 +187,7 @@ def test_unlike_statements():
         ({**THEOREM, "kind": "bound"}, "claim toy: kind is not a known key"),
         ({**THEOREM, "statement": ""}, "claim toy: statement"),
         ({**THEOREM, "headline": "yes"}, "claim toy: headline"),
+        ({**THEOREM, "group": ["cells"]}, "claim toy: group must be a text"),
         ({**THEOREM, "needs": "ml-1m"}, "claim toy: needs"),
         ({**THEOREM, "number": {"value": "ten", "unit": "x"}}, "claim toy: number"),
         ({**THEOREM, "number": {"value": 1}}, "claim toy: number"),
@@ -431,7 +432,7 @@ def test_judge_reads_sizes_from_the_page_and_writes_the_journal(book, sizes, tmp
         "scale": "reduced (T 250 of 1000)", "share": 0.25, "measured": 10.0, "low": low,
         "high": high, "unit": "percent", "trials": 3, "needed": None, "figure": "fig-gain",
         "note": "ten $d$", "facts": {"radius": 1}, "values": [9.5, 10.0, 10.5],
-        "control": [1.5, 1.5, 1.5],
+        "control": [1.5, 1.5, 1.5], "recorded": "",
     }  # fmt: skip
     assert journal.read(run) == [verdict.judgement]
 

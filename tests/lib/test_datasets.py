@@ -4,7 +4,7 @@ import gzip
 import hashlib
 import http.server
 import json
-import shutil
+import re
 import threading
 import zipfile
 from functools import partial
@@ -65,10 +65,15 @@ TAG_NAMES = "tagID\ttagValue\r\n13\tchillout\r\n2863\ttropicália\r\n".encode("l
 
 @pytest.fixture
 def raw(tmp_path, monkeypatch):
-    """A checkout without any data; returns a function that puts a file into data/raw/<name>."""
+    """A checkout without any data; returns a function that puts a file into data/raw/<name>.
+
+    Its registry has no digests of files, so that samples may stand in for the owners' files.
+    """
     root = tmp_path / "checkout"
     (root / "data").mkdir(parents=True)
-    shutil.copy(paths.CODE / "data" / "registry.yml", root / "data")
+    registry = (paths.CODE / "data" / "registry.yml").read_text("utf-8")
+    registry = re.sub(r"(?<!sha256): [0-9a-f]{64}\b", ": null", registry)
+    (root / "data" / "registry.yml").write_text(registry, "utf-8")
     monkeypatch.setenv("REGRETBOOK_ROOT", str(root))
     monkeypatch.delenv("REGRETBOOK_DATA", raising=False)
     return partial(put, root / "data" / "raw")
@@ -291,12 +296,13 @@ def test_digest_is_that_of_the_sha256sum_listing(raw):
 
 
 def register(monkeypatch, name: str, **changes) -> None:
-    monkeypatch.setitem(datasets.registry(), name, datasets.registry()[name] | changes)
+    monkeypatch.setitem(datasets.registered(), name, datasets.registry()[name] | changes)
 
 
 def test_check_and_status(raw, monkeypatch):
     file, text, _ = SAMPLES["ml-1m"]
     raw("ml-1m", file, text)
+    register(monkeypatch, "ml-1m", files={file: "0" * 64})
     problems = datasets.check("ml-1m")
     assert len(problems) == 4
     assert "SHA-256" in problems[0]
@@ -312,6 +318,24 @@ def test_check_and_status(raw, monkeypatch):
     register(monkeypatch, "ml-1m", files={file: sha256}, counts=counts)
     assert datasets.check("ml-1m") == []
     assert next(row for row in datasets.status() if row.name == "ml-1m").intact is True
+
+
+@pytest.mark.parametrize(
+    "text", [SAMPLES["ml-1m"][1].replace("::3::", "::5::"), "1::2::3::4\n"], ids=["5", "other"]
+)
+def test_an_altered_dataset_is_refused_by_name(raw, monkeypatch, tmp_path, text):
+    """All ratings set to 5, or another set in its place, would be judged as the registered one."""
+    file, original, _ = SAMPLES["ml-1m"]
+    register(monkeypatch, "ml-1m", files={file: hashlib.sha256(original.encode()).hexdigest()})
+    raw("ml-1m", file, original)
+    assert len(datasets.ratings("ml-1m")) == 3
+    raw("ml-1m", file, text)
+    monkeypatch.setenv("REGRETBOOK_RUN", str(tmp_path / "run"))
+    with pytest.raises(BookError, match=r"is not the registered one: ratings\.dat has SHA-256"):
+        datasets.ratings("ml-1m")
+    assert datasets.find("ml-1m") is None
+    assert "is not the registered one" in datasets.why_absent("ml-1m")
+    assert set(journal.read(tmp_path / "run")) == {journal.Data("ml-1m", None, "altered")}
 
 
 @pytest.fixture
@@ -375,7 +399,8 @@ def test_a_failed_fetch_leaves_nothing_behind(raw, owner, monkeypatch, fault, me
             file.writestr(member, SAMPLES["ml-1m"][1])
     (folder / "text.zip").write_text("not an archive")
     download = {"url": "/ml-1m.zip", "sha256": None} | fault
-    register(monkeypatch, "ml-1m", download=download | {"url": address + download["url"]})
+    download |= {"url": address + download["url"]}
+    register(monkeypatch, "ml-1m", download=download, files={"ratings.dat": "0" * 64})
     with pytest.raises(BookError, match=message) as caught:
         datasets.fetch("ml-1m")
     assert "\n" not in str(caught.value)
@@ -393,6 +418,7 @@ def test_registry_is_complete():
         assert entry["format"] in formats.LAYOUTS, name
         assert entry["redistribute"] or not entry.get("embedded"), name
         assert all(sha is None or len(sha) == 64 for sha in entry["files"].values()), name
+        assert entry.get("download", {"url": "https:"})["url"].startswith("https:"), name
         for key in ("title", "owner", "homepage", "reference", "terms", "get"):
             assert entry[key], (name, key)
 

@@ -9,7 +9,7 @@ import pytest
 
 from lib import datasets, engine, journal, program, records, results, store
 from lib.errors import BookError
-from lib.journal import Compared, Data, Table
+from lib.journal import Compared, Table
 from lib.paths import project_at
 from lib.records import Origin, Record, Recorded
 
@@ -61,6 +61,7 @@ def keep(tmp_path):
 @pytest.fixture
 def absent(monkeypatch):
     monkeypatch.setattr(datasets, "find", lambda name: None)
+    monkeypatch.setattr(datasets, "altered", lambda name: "")
 
 
 def noted(run, kind):
@@ -115,11 +116,10 @@ def test_absent_data_shows_the_recorded_run_and_says_so(run, keep, absent):
     assert shown.note == (
         "Recorded run (3 trials, commit abc1234, 2026-11-17): ml-1m is not on this machine."
     )
-    assert shown.sizes == {"T": 9}
+    assert shown.sizes == {"T": 9, "recorded": "commit abc1234, 2026-11-17, profile book"}
     pd.testing.assert_frame_equal(shown.table, regret(), rtol=1e-9)
     (entry,) = noted(run, Table)
     assert (entry.source, entry.caption) == ("recorded", f"Regret. {shown.note}")
-    assert noted(run, Data) == [Data("ml-1m", None, "absent")]
 
 
 def test_a_recorded_run_with_other_parameters_or_local_changes_says_so(
@@ -129,7 +129,7 @@ def test_a_recorded_run_with_other_parameters_or_local_changes_says_so(
     monkeypatch.setattr("__main__.T", 10, raising=False)
     shown = results.experiment("regret", "Regret", never, needs=["ml-1m", "yelp"])
     assert "commit abc1234 with local changes that no commit has" in shown.note
-    assert "ml-1m, yelp are not on this machine; it had another value of T." in shown.note
+    assert "yelp is not on this machine; it had another value of T." in shown.note
 
 
 def test_a_profile_shows_its_own_record_and_the_tests_that_of_the_book(
@@ -146,7 +146,7 @@ def test_without_a_recorded_run_the_place_says_what_is_missing(run, absent):
     shown = results.experiment("regret", "Regret.", never, needs=["ml-1m"])
     assert (shown.table, shown.source) == (None, "missing")
     assert shown.note.endswith(
-        "not on this machine and no run is recorded; get it with: regretbook data fetch ml-1m"
+        "not on this machine and no run is recorded; get the data with: regretbook data fetch ml-1m"
     )
 
 

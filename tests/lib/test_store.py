@@ -98,7 +98,7 @@ def test_a_full_disk_says_so_and_leaves_nothing_behind(empty_store, monkeypatch)
     def full(*_):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(os, "fsync", full)
+    monkeypatch.setattr(os, "replace", full)
     with pytest.raises(BookError, match="disk is full"):
         store.save(ADDRESS, {"x": np.arange(3)})
     assert [p for p in empty_store.rglob("*") if p.is_file()] == []

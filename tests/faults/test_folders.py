@@ -1,0 +1,113 @@
+"""`run --out` and builds never destroy what they did not write, nor a good run for a bad one."""
+
+import errno
+import os
+from pathlib import Path
+
+import pytest
+
+from ci import cli, execute, runs
+
+RUN = ["run", "linear-bandits"]
+
+
+def run_into(target):
+    return cli.main([*RUN, "--out", str(target)])
+
+
+def content(folder):
+    return {p.relative_to(folder): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
+
+
+@pytest.fixture
+def good(sandbox):
+    """A finished run in a folder of the user's choice."""
+    sandbox.fake_papermill([sandbox.table])
+    target = sandbox.project.root / "results-of-mine"
+    assert run_into(target) == 0
+    return target
+
+
+@pytest.mark.parametrize(
+    "files",
+    [["tables/mine.csv"], ["notebook.ipynb"], ["run.json"], ["run.json", "tables/regret.csv"]],
+    ids=" and ".join,
+)
+def test_a_folder_of_the_user_is_never_replaced(sandbox, capsys, files):
+    sandbox.fake_papermill()
+    target = sandbox.project.root / "mine"
+    for file in files:
+        sandbox.add(f"mine/{file}", "{}")
+    before = content(target)
+    assert run_into(target) == 2
+    assert "that no run wrote" in capsys.readouterr().err
+    assert content(target) == before
+
+
+def test_a_run_that_was_edited_is_not_replaced_and_an_untouched_one_is(good, capsys):
+    assert run_into(good) == 0
+    (good / "notebook.ipynb").write_text("my notes")
+    assert run_into(good) == 2
+    assert "changed after the run (notebook.ipynb" in capsys.readouterr().err
+    assert (good / "notebook.ipynb").read_text() == "my notes"
+
+
+@pytest.mark.parametrize("name", [".mine.2024.backup", ".regretbook-work-of-mine"])
+def test_what_lies_beside_the_target_stays(sandbox, name):
+    sandbox.fake_papermill()
+    beside = sandbox.project.root / name
+    sandbox.add(f"{name}/thesis.tex", "years of work")
+    assert run_into(sandbox.project.root / "mine") == 0
+    assert (beside / "thesis.tex").read_text() == "years of work"
+
+
+def test_a_failed_run_replaces_nothing(good, sandbox, monkeypatch, capsys):
+    before = content(good)
+
+    def fail(*_):
+        raise ValueError("a cell failed")
+
+    monkeypatch.setattr(execute, "_papermill", fail)
+    assert run_into(good) == 1
+    assert "a cell failed" in capsys.readouterr().err
+    assert content(good) == before
+    assert [path.name for path in good.parent.glob(".regretbook*")] == []
+
+
+def test_a_folder_that_cannot_be_moved_is_refused_before_anything_runs(good, monkeypatch, capsys):
+    """A mount point can be written to but not replaced."""
+    rename = os.rename
+
+    def busy(source, target):
+        if Path(source) == good:
+            raise OSError(errno.EBUSY, "Device or resource busy")
+        rename(source, target)
+
+    monkeypatch.setattr(os, "rename", busy)
+    monkeypatch.setattr(execute, "_papermill", None)
+    assert run_into(good) == 2
+    assert "cannot replace" in capsys.readouterr().err
+
+
+def test_what_a_killed_run_left_is_removed_and_an_old_run_comes_back(good, sandbox):
+    """Killed while it computed, and killed between the two renames of publishing."""
+    left = good.with_name(f"{runs.WORK}abc")
+    left.mkdir()
+    (left / runs.LOCK).touch()
+    good.rename(good.with_name(f"{runs.WORK}aside-{good.name}"))
+    with runs.prepared(sandbox.project, good):
+        assert not left.exists()
+        assert runs.read(good).ok
+
+
+def test_two_runs_side_by_side_do_not_take_each_other_for_dead(sandbox):
+    one, two = (sandbox.project.root / name for name in ("one", "two"))
+    with runs.prepared(sandbox.project, one) as first:
+        with runs.prepared(sandbox.project, two) as second:
+            assert first.is_dir()
+        assert not second.exists()
+        assert first.is_dir()
+
+
+def test_tables_may_be_read_by_others(good):
+    assert {path.stat().st_mode & 0o777 for path in good.iterdir() if path.is_file()} == {0o644}
