@@ -13,6 +13,8 @@ construct (condition number 1e8, λ = 1e-6, features of norm 1e3); the tests hol
 import numba
 import numpy as np
 
+from lib.machinecode import sealed
+
 # Reassociation lets reductions use vector instructions; NaN and infinity keep their meaning.
 _FASTMATH = {"reassoc", "contract", "nsz"}
 
@@ -25,8 +27,14 @@ def jit(function):
 
 
 def compile_whole(function):
-    """Compile a function whose file holds everything it calls: its cached copy is never stale."""
-    return numba.njit(cache=True, **_OPTIONS)(function)
+    """Compile a function whose file holds everything it calls: its cached copy is never stale.
+
+    A notebook is no such file: numba would know a cell's function by its own text, whatever the
+    functions that it calls have become, so nothing of it is kept on disk.
+    """
+    if function.__module__ == "__main__":
+        return jit(function)
+    return sealed(numba.njit(cache=True, **_OPTIONS)(function))
 
 
 BLAS_FROM = 16  # below this dimension a BLAS call costs more than the plain loops
