@@ -51,6 +51,7 @@ STYLES = {
     "CLUB": (ORANGE, "^", SOLID),
     "SCLUB": (SKY, "X", DASHED),
     "ReCLUB": (GREEN, "P", SOLID),
+    "ReCLUB-D": (GREEN, "*", DASHED),
     "RLinUCB": (OLIVE, "D", SOLID),
     "RLinUCB-Ind": (VIOLET, "p", DASHED),
     "RCLUMB": (VERMILLION, "v", SOLID),
@@ -86,6 +87,7 @@ STYLES = {
     "O-MBRL": (VERMILLION, "o", SOLID),
     "PSRL": (SKY, "^", DASHED),
     "UCBVI": (ORANGE, "s", DASHDOT),
+    "MVP": (VIOLET, "P", DASHED),
     "CPPO-LR": (GREEN, "v", SOLID),
     "Certainty equivalence": (BLUE, "D", DOTTED),
     "VI-LCB": (MAUVE, "s", DASHDOT),
@@ -93,6 +95,9 @@ STYLES = {
     "PPPO": (GREEN, "^", DASHED),
     "PEVI": (BLUE, "p", DASHDOT),
     "BC": (BROWN, "X", DOTTED),
+    "CQL": (ORANGE, "v", DASHED),
+    "IQL": (SKY, "s", DASHDOT),
+    "LEEP": (VIOLET, "<", DASHED),
 }
 
 WIDTH, HEIGHT = 6.4, 4.0  # inches; text of 12 points is 9 pixels on a 390-pixel phone
