@@ -29,7 +29,7 @@ CHAPTERS = {
         "SAVE+-BOB, Oracle"
     ),
     "dueling": "COLDB, CONDB, LDB-Ind, NDB-Ind, Oracle",
-    "model-based": "O-MBRL, PSRL, UCBVI, CPPO-LR, PEVI, BC, Oracle",
+    "model-based": "O-MBRL, PSRL, UCBVI, MVP, CPPO-LR, PEVI, BC, Oracle",
     "zero-shot": "PERM, PPPO, PEVI, BC, CQL, IQL, LEEP, Oracle",
 }
 
