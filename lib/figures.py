@@ -51,6 +51,7 @@ STYLES = {
     "CLUB": (ORANGE, "^", SOLID),
     "SCLUB": (SKY, "X", DASHED),
     "ReCLUB": (GREEN, "P", SOLID),
+    "ReCLUB-D": (GREEN, "*", DASHED),
     "RLinUCB": (OLIVE, "D", SOLID),
     "RLinUCB-Ind": (VIOLET, "p", DASHED),
     "RCLUMB": (VERMILLION, "v", SOLID),
@@ -72,6 +73,9 @@ STYLES = {
     "Restarted-WeightedOFUL+": (VERMILLION, "D", SOLID),
     "Restarted-SAVE+": (GREEN, "^", SOLID),
     "SAVE+-BOB": (VIOLET, "<", DASHDOT),
+    "LB-WeightUCB": (MAUVE, "p", SOLID),
+    "MASTER": (BROWN, "X", SOLID),
+    "RestartUCB-BOB": (BLUE, ">", DASHDOT),
     "COLDB": (VERMILLION, "o", SOLID),
     "CONDB": (GREEN, "^", SOLID),
     "LDB-Ind": (ORANGE, "s", DASHED),
@@ -91,6 +95,9 @@ STYLES = {
     "PPPO": (GREEN, "^", DASHED),
     "PEVI": (BLUE, "p", DASHDOT),
     "BC": (BROWN, "X", DOTTED),
+    "CQL": (ORANGE, "v", DASHED),
+    "IQL": (SKY, "s", DASHDOT),
+    "LEEP": (VIOLET, "<", DASHED),
 }
 
 WIDTH, HEIGHT = 6.4, 4.0  # inches; text of 12 points is 9 pixels on a 390-pixel phone

@@ -5,6 +5,8 @@ row of a bitset holds 64 users a word. A compiled function calls only functions 
 numba's on-disk cache can never serve stale machine code.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 from scipy.sparse.csgraph import connected_components
 
@@ -130,3 +132,92 @@ def reach(edges, start, found, limit):
                 new >>= np.uint64(1)
                 k += 1
     return count
+
+
+class Sets(NamedTuple):
+    """A partition of the users whose sets split and merge, as SCLUB and RSCLUMB keep it."""
+
+    cluster: np.ndarray  # (u,) number of each user's set
+    size: np.ndarray  # (u,) users in each set, 0 for a number not in use
+    checked: np.ndarray  # (u,) whether the user was served in this phase
+    unchecked: np.ndarray  # (u,) users of each set not yet served in this phase
+    changed: np.ndarray  # (u,) sets that changed since pairs were last compared
+
+
+def one_set(u: int) -> Sets:
+    """Return the partition that has all users in set 0."""
+    cluster = np.zeros(u, dtype=np.int64)
+    size = np.bincount(cluster, minlength=u)
+    return Sets(cluster, size, cluster > 0, size.copy(), cluster > 0)
+
+
+@compile_whole
+def begin_phase(sets):
+    """Mark all users unchecked."""
+    for k in range(sets.size.size):
+        sets.checked[k] = False
+        sets.unchecked[k] = sets.size[k]
+
+
+@compile_whole
+def leave(sets, user):
+    """Make the user a set of its own and return its number, the lowest that is free."""
+    V, W = sets.cluster[user], 0
+    while sets.size[W] > 0:
+        W += 1
+    sets.cluster[user] = W
+    for k, by in ((V, -1), (W, 1)):
+        sets.size[k] += by
+        sets.changed[k] = True
+    sets.unchecked[W] = 0
+    if not sets.checked[user]:
+        sets.unchecked[V] -= 1
+        sets.unchecked[W] = 1
+    return W
+
+
+@compile_whole
+def check(sets, user):
+    """Mark a user checked."""
+    if not sets.checked[user]:
+        sets.checked[user] = True
+        sets.unchecked[sets.cluster[user]] -= 1
+
+
+@compile_whole
+def join(sets, V, W):
+    """Move all users of set W to set V."""
+    for user in range(sets.cluster.size):
+        if sets.cluster[user] == W:
+            sets.cluster[user] = V
+    sets.size[V] += sets.size[W]
+    sets.unchecked[V] += sets.unchecked[W]
+    sets.size[W] = 0
+    sets.unchecked[W] = 0
+    sets.changed[V] = True
+
+
+@compile_whole
+def first_close(sets, centre, radius, scale, slack):
+    """Return the first two checked sets that are close, or two times the number of users.
+
+    Close means 2·‖centre_V − centre_W‖ < scale·(radius_V + radius_W) + slack. SCLUB's centres are
+    pooled estimates, RSCLUMB's averages of its users' estimates. Only pairs with a set that changed
+    are looked at: for the others nothing is new.
+    """
+    u = sets.size.size
+    first, second = u, u
+    for V in range(u):
+        if not sets.changed[V] or sets.size[V] == 0 or sets.unchecked[V] > 0:
+            continue
+        for W in range(u):
+            low, high = min(V, W), max(V, W)
+            if W == V or sets.size[W] == 0 or sets.unchecked[W] > 0:
+                continue
+            if low < first or (low == first and high < second):
+                total = 0.0
+                for j in range(centre.shape[1]):
+                    total += (centre[V, j] - centre[W, j]) ** 2
+                if 2 * np.sqrt(total) < scale * (radius[V] + radius[W]) + slack:
+                    first, second = low, high
+    return first, second

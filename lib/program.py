@@ -14,6 +14,7 @@ import graphlib
 import hashlib
 import inspect
 import linecache
+import os
 import re
 import sys
 import threading
@@ -22,7 +23,7 @@ from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import NamedTuple
 
-from lib import provenance
+from lib import provenance, toc
 from lib.definitions import definition, is_own, literal
 from lib.errors import BookError
 from lib.files import write_atomically
@@ -189,15 +190,26 @@ def _add(name: str, statement: str, file: str, package: _Package, uses: str | No
 
 
 def _file(module: str, package: _Package) -> str:
-    """Return the file for the definitions of a module, named after it but not its version."""
+    """Return the file for the definitions of a module, named after it but not its version.
+
+    A page that runs has the name that it has where it is loaded: what two pages of a chapter run is
+    one program, compiled and computed once.
+    """
     if module not in package.homes:
         plain = re.sub(r"^regretbook_page_|_[0-9a-f]{20}$|\W", "", module.replace(".", "_"))
-        file = "main" if module == "__main__" else plain
+        file = _running() if module == "__main__" else plain
         while file in package.files:  # two versions of one page
             file += "_"
         package.homes[module] = file
         package.files[file], package.uses[file] = {}, {}
     return package.homes[module]
+
+
+def _running() -> str:
+    """Return the name of the page that this kernel runs, as `load_page` would have it."""
+    page = os.environ.get("REGRETBOOK_PAGE", "")
+    name = toc.find(page.removesuffix(f"/{toc.INDEX}")).name if page else "main"
+    return re.sub("[^a-z0-9]", "_", name)
 
 
 def _refuse(name: str, value) -> None:

@@ -14,6 +14,7 @@ from lib.graphs import components, flip_bit, unpack
 
 PAGE = chapters.load("clustering-of-bandits")
 EXPERIMENTS = chapters.load("clustering-of-bandits/experiments")
+THRESHOLDS = chapters.load("clustering-of-bandits/thresholds")
 LINEAR = chapters.load("linear-bandits")
 
 
@@ -245,12 +246,15 @@ def test_the_four_pictures_show_fewer_and_fewer_edges():
 
 
 def test_error_rates_move_the_right_way():
+    found = pd.DataFrame(THRESHOLDS.error_rates(np.random.default_rng(0), 3, 0.3, 1.0, pairs=40))
     rates = {
-        alpha: PAGE.error_rates(np.random.default_rng(0), alpha, 3, 0.3, 1.0, pairs=40)
-        for alpha in (0.2, 1.0, 3.0)
+        alpha: rows.reset_index()
+        for alpha, rows in found.groupby("alpha", sort=False)
+        if alpha in (0.5, 1.0, 3.0)
     }
+    assert all(list(rows["n"]) == list(THRESHOLDS.SIZES) for rows in rates.values())
     for rate in rates.values():
         assert (np.diff(rate["false_split"]) >= 0).all()
         assert (np.diff(rate["false_keep"]) <= 0).all()
-    assert rates[0.2]["false_split"][-1] > rates[3.0]["false_split"][-1]
-    assert (rates[0.2]["false_keep"] <= rates[3.0]["false_keep"]).all()
+    assert rates[0.5]["false_split"].iloc[-1] > rates[3.0]["false_split"].iloc[-1]
+    assert (rates[0.5]["false_keep"] <= rates[3.0]["false_keep"]).all()

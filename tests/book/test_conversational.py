@@ -1,4 +1,4 @@
-"""The fast policies of the conversational page against line-by-line ones, and its bad inputs."""
+"""The fast conversational policies against line-by-line ones, twins, rules, and bad inputs."""
 
 import inspect
 
@@ -6,10 +6,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from lib import chapters, datasets
+from lib import chapters, claims, datasets, measure
 from lib.errors import BookError
 
 page = chapters.load("conversational")
+two = chapters.load("conversational/conucb")
+real = chapters.load("conversational/real-data")
+theory = chapters.load("conversational/theory")
 
 
 def small_problem(seed=0, terms=0, T=70):
@@ -80,7 +83,7 @@ def naive_conlinucb(problem, strategy, beta, alpha, delta=0.05):
         if strategy == "arm":
             return page.ARM, first(scores(t, user, arms)[0])
         if strategy == "spanner":
-            return page.KEY_TERM, plan[user, data[user]["asked"]]
+            return page.KEY_TERM, terms[plan[user, data[user]["asked"]] % len(terms)]
         both = scores(t, user, problem.features[terms])
         return page.KEY_TERM, terms[first(both[0] if strategy == "optimist" else both[1])]
 
@@ -92,7 +95,7 @@ def naive_conlinucb(problem, strategy, beta, alpha, delta=0.05):
         data[user]["asked"] += 1
         learn(state, t, user, x, y)
 
-    def choose(state, t, user, arms):
+    def choose(state, t, user, arms, items):
         return first(scores(t, user, arms)[0])
 
     return {"ask": ask, "hear": hear, "choose": choose, "learn": learn}
@@ -118,7 +121,7 @@ def naive_conucb(problem, lam, tilde_lam, alpha, tilde_alpha, delta=0.05):
         ]
         return page.KEY_TERM, terms[first(np.array(scores))]
 
-    def choose(state, t, user, arms):
+    def choose(state, t, user, arms, items):
         inverse, tilde, theta, asked = solve(user)
         widths = alpha, tilde_alpha
         if not alpha:
@@ -177,7 +180,7 @@ def test_varying_key_terms_are_respected(strategy):
 def test_conucb_decides_as_the_pseudocode(alpha, terms):
     problem = small_problem(terms=terms)
     constants = {"lam": 0.6, "tilde_lam": 0.8, "alpha": alpha, "tilde_alpha": alpha / 2}
-    fast, _ = play_fast(problem, page.CONUCB, **constants)
+    fast, _ = play_fast(problem, two.CONUCB, **constants)
     slow, _ = play(problem, naive_conucb(problem, **constants), None)
     assert fast == slow
 
@@ -198,16 +201,111 @@ def test_comparisons_are_paired():
     ]
 
 
-def test_without_answers_conucb_is_its_silent_twin():
-    problem = small_problem()._replace(questions=np.zeros(71, dtype=np.int64))
-    constants = {"lam": 0.3, "alpha": 0.4, "tilde_alpha": 0.0}
-    conucb, _ = play_fast(problem, page.CONUCB, **constants)
-    twin = page.silent(constants)
-    assert conucb == play_fast(problem, twin)[0]
+def naive_twin(problem, lam, tilde_lam, alpha, tilde_alpha, second=True):
+    """LinUCB with penalty (1 − λ)/λ and both bonuses of conv-eq-twin; `second` drops the other."""
+    d = problem.theta.shape[1]
+    data = [([], []) for _ in problem.theta]
+
+    def choose(state, t, user, arms, items):
+        X = np.array(data[user][0]).reshape(-1, d)
+        V = np.linalg.inv((1 - lam) / lam * np.eye(d) + X.T @ X)
+        theta = V @ X.T @ np.array(data[user][1])
+        own = [np.sqrt(lam) * alpha * np.sqrt(x @ V @ x) for x in arms]
+        factor = (1 - lam) * tilde_alpha / (lam * np.sqrt(tilde_lam)) * second
+        other = [factor * np.linalg.norm(V @ x) for x in arms]
+        return first(arms @ theta + own + other)
+
+    def learn(state, t, user, x, y):
+        data[user][0].append(x.copy())
+        data[user][1].append(y)
+
+    def ask(state, t, j, user, arms, terms):
+        return page.NOTHING, 0
+
+    return {"ask": ask, "hear": None, "choose": choose, "learn": learn}
+
+
+@pytest.mark.parametrize("lam, tilde_lam", [(0.5, 1.0), (0.3, 0.4)])
+def test_the_silent_twin_of_conucb_keeps_its_second_bonus(lam, tilde_lam):
+    problem = small_problem()
+    constants = {"lam": lam, "tilde_lam": tilde_lam, "alpha": 0.25, "tilde_alpha": 0.25}
+    twin = two.silent(two.CONUCB._replace(parameters=constants))
+    decisions, _ = play_fast(problem, twin)
+    assert decisions == play(problem, naive_twin(problem, **constants), None)[0]
+    assert decisions != play(problem, naive_twin(problem, **constants, second=False), None)[0]
+
+
+@pytest.mark.parametrize("name", ["BS", "MCR", "UCB", "RANDOM", "ARM_CON"])
+def test_the_silent_twin_of_one_regression_is_linucb_with_its_constants(name):
+    problem = small_problem()
+    policy = getattr(page, name)
+    policy = policy._replace(parameters={**policy.parameters, "beta": 0.7, "alpha": 0.3})
+    quiet, _ = play_fast(problem, page.LINUCB, beta=0.7, alpha=0.3)
+    assert play_fast(problem, two.silent(policy))[0] == quiet
+
+
+def test_conucb_without_trust_in_answers_is_linucb():
+    """The end of the search at which ConUCB contains LinUCB."""
+    problem, beta, alpha = small_problem(), 0.7, 0.3
+    lam = 1 / (1 + beta)
+    constants = {"lam": lam, "tilde_lam": np.inf, "alpha": alpha / np.sqrt(lam), "tilde_alpha": 1.0}
+    conucb, _ = play_fast(problem, two.CONUCB, **constants)
+    linucb, _ = play_fast(problem, page.LINUCB, beta=beta, alpha=alpha)
+    chosen = [[k for name, k in found if name == "choose"] for found in (conucb, linucb)]
+    assert chosen[0] == chosen[1]
+
+
+LITERAL = {
+    "BS": (page.BS, page.LITERAL_BS),
+    "MCR": (page.MCR, page.LITERAL_MCR),
+    "UCB": (page.UCB, page.LITERAL_UCB),
+    "ConUCB": (two.CONUCB, two.LITERAL_CONUCB),
+}
+
+
+@pytest.mark.parametrize("name", LITERAL)
+@pytest.mark.parametrize("alpha", [0.0, 0.3])
+@pytest.mark.parametrize("terms", [0, 4])
+def test_both_versions_of_the_page_decide_alike(name, alpha, terms):
+    if name == "BS" and terms:
+        pytest.skip("a spanner needs all key-terms")
+    problem = small_problem(seed=1, terms=terms)
+    second = {"tilde_alpha": 0.2} if name == "ConUCB" else {"beta": 0.4}
+    fast, literal = (play_fast(problem, p, alpha=alpha, **second)[0] for p in LITERAL[name])
+    assert fast == literal
+
+
+@pytest.mark.parametrize("alpha", [0.05, 0.5, 5.0])
+def test_old_norms_never_hide_the_best_arm(alpha):
+    """Lazy indices against all indices, on a pool whose arms come again and again."""
+    problem = small_problem(T=300)
+    lazy, _ = play_fast(problem, page.LINUCB, beta=0.05, alpha=alpha)
+    whole, _ = play(problem, naive_conlinucb(problem, "none", 0.05, alpha), None)
+    assert lazy == whole
+
+
+def test_random_key_terms_are_available_ones():
+    problem = small_problem(terms=4)
+    state = page.RANDOM.init(problem, 0, np.random.default_rng(0), ask_from="all")
+    terms = np.array([3, 7, 11, 2])
+    asked = set()
+    for user, count in [(u, c) for u in range(2) for c in range(state.plan.shape[1])]:
+        state.asked[user] = count
+        asked.add(page.RANDOM.ask(state, 1, 0, user, problem.pool[:2], terms)[1])
+    assert asked <= set(terms) and len(asked) > 1
+
+
+def test_users_of_real_data_are_the_same_in_all_trials():
+    source = {"theta": np.eye(9), "pool": np.eye(9), "features": np.eye(9)}
+    one, other = (
+        page.make_problem(np.random.default_rng(k), 3, 5, 10, **source).theta for k in (1, 2)
+    )
+    np.testing.assert_array_equal(one, other)
+    np.testing.assert_array_equal(one, np.eye(9)[[0, 4, 8]])
 
 
 def test_running_state_is_the_batch_regression():
-    found = page.one_step(np.random.default_rng(0), d=5, rows=80)
+    found = theory.one_step(np.random.default_rng(0), d=5, rows=80)
     assert found["in place"] < 1e-10
     assert found["literal"] > 1e-3
 
@@ -280,7 +378,7 @@ def tags():
 
 
 def test_recipe_keeps_the_tags_on_the_most_items():
-    kept, terms, linked_arms, linked_terms = page.key_term_links(tags(), items=2, most=1)
+    kept, terms, linked_arms, linked_terms = real.key_term_links(tags(), items=2, most=1)
     assert list(kept) == [10, 11]
     assert list(terms) == [100]
     assert sorted(zip(linked_arms, linked_terms, strict=True)) == [(0, 0), (1, 0)]
@@ -288,19 +386,19 @@ def test_recipe_keeps_the_tags_on_the_most_items():
 
 def test_fewer_tags_than_asked_is_refused():
     with pytest.raises(BookError, match="4 items with tags were asked for, but there are only 3"):
-        page.key_term_links(tags(), items=4)
+        real.key_term_links(tags(), items=4)
 
 
 def test_bounds_at_a_point():
     d, b, beta, delta, T, lam = 4, 0.5, 1.0, 0.1, 100.0, 0.2
     radius = np.sqrt(2 * np.log(2 / delta) + d * np.log(1 + 1.5 * T / d)) + 1
     start = 256 / (b * lam**2) * np.log(256 * d / (lam**2 * delta)) + 1
-    assert page.bound_bs(T, d, b, beta, delta, lam) == pytest.approx(
+    assert theory.bound_bs(T, d, b, beta, delta, lam) == pytest.approx(
         4 * np.sqrt(2 / (b * lam)) * np.sqrt(T) * radius + start
     )
     # without answers and with λ = 1/2 the two bounds differ only in ln 2/δ and the answers' term
     potential = 2 * np.sqrt(2 * T * d * np.log(1 + (T + 1) / d))
-    extra = page.bound_conucb(T, d, 1e-12, 1e12, delta, 0.5) / potential
+    extra = theory.bound_conucb(T, d, 1e-12, 1e12, delta, 0.5) / potential
     assert extra == pytest.approx(
         1 + np.sqrt(2 * np.log(2 / delta) + d * np.log(1 + T / d)), rel=1e-4
     )
@@ -312,4 +410,35 @@ def test_bounds_at_a_point():
 def test_key_term_counts_of_the_real_data(name, count):
     if datasets.find(name) is None:
         pytest.skip(f"{name} is not on this machine")
-    assert len(page.key_term_links(datasets.tags(name))[1]) == count
+    assert len(real.key_term_links(datasets.tags(name))[1]) == count
+
+
+LEDGER = {id: claim for id, claim in claims.ledger().items() if claim.chapter == "conversational"}
+NUMBERS = [
+    (id, question)
+    for id, claim in LEDGER.items()
+    if claim.number and claim.number.unit == "percent" and "elsewhere" in str(claim.questions)
+    for question in claim.questions
+]
+
+
+@pytest.mark.parametrize(("id", "question"), NUMBERS)
+def test_a_gain_needs_its_whole_interval(id, question):
+    claim, printed = LEDGER[id], LEDGER[id].number.value
+
+    def verdict(value, low, high, elsewhere=1.0, control=-300.0):
+        measured = measure.Measured(value, low, high, 10)
+        facts = {"elsewhere": elsewhere}
+        return claims.decide(claim, question, measured, facts, 1.0, measure.exact(control))
+
+    assert verdict(printed, printed - 1, printed + 1) == "reproduced"
+    assert verdict(0.07, -10, 10) == "undecided"  # a coin flip has no direction
+    assert verdict(1.5, 1, 2) == "direction only"
+    assert verdict(1.5, 1, 2, control=1.2) == "vacuous at this scale"  # who asks nothing has it too
+    assert verdict(-2, -3, -1) == "not reproduced"  # the other reading is open
+    assert verdict(-2, -3, -1, elsewhere=-1.0) == "refuted"
+
+
+def test_every_experiment_names_a_control():
+    experiments = [claim for claim in LEDGER.values() if claim.nature == "experiment"]
+    assert all(rule.control for claim in experiments for rule in claim.questions.values())

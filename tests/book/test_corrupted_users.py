@@ -8,139 +8,150 @@ from sklearn.metrics import roc_auc_score
 
 from lib import chapters
 from lib.errors import BookError
-from lib.graphs import unpack
-from lib.linear import directions, lambda_tilde
+from lib.graphs import components, unpack
+from lib.linear import directions, lambda_tilde, sphere_moments
 
-PAGE = chapters.load("corrupted-users")
+CUD = chapters.load("corrupted-users")
+DETECTION = chapters.load("corrupted-users/detection")
+EXPERIMENTS = chapters.load("corrupted-users/experiments")
+RATINGS = chapters.load("corrupted-users/ratings")
+THEORY = chapters.load("corrupted-users/theory")
 SETTING = dict(users=12, m=3, d=4, items=40, arms=5, noise=0.2, share=0.25, stop=150)
-PARAMETERS = dict(beta=0.4, alpha=0.3, alpha1=0.7, slack=0.2, delta=0.1)
+PARAMETERS = dict(beta=0.4, alpha=0.3, alpha1=0.7, slack=0.2)
 
 
 def make(seed=0, **changes):
-    return PAGE.make_corrupted(np.random.default_rng(seed), **{**SETTING, **changes})
-
-
-class Naive:
-    """RCLUB-WCU, OCCUD and GCUD line by line: sums over users, fresh inverses, a full graph."""
-
-    def __init__(self, problem, lam=1.0, beta=1.0, alpha=0.5, alpha1=1.0, slack=0.0, delta=0.05):
-        self.u, self.d = problem.theta.shape
-        self.lam, self.beta, self.alpha, self.alpha1 = lam, beta, alpha, alpha1
-        self.slack, self.delta = slack, delta
-        self.M, self.plain_M = np.zeros((2, self.u, self.d, self.d))
-        self.b, self.plain_b = np.zeros((2, self.u, self.d))
-        self.count = np.zeros(self.u)
-        self.edges = ~np.eye(self.u, dtype=bool)
-        self.rounds = []
-
-    def inverse(self, M):
-        return np.linalg.inv(self.lam * np.eye(self.d) + M)
-
-    def estimates(self):
-        return np.array([self.inverse(M) @ b for M, b in zip(self.M, self.b, strict=True)])
-
-    def component(self, user):
-        labels = connected_components(self.edges)[1]
-        return labels == labels[user]
-
-    def choose(self, user, arms):
-        V = self.component(user)
-        inverse = self.inverse(self.M[V].sum(axis=0))
-        theta = inverse @ self.b[V].sum(axis=0)
-        norms = np.sqrt(np.einsum("ki,ij,kj->k", arms, inverse, arms))
-        index = arms @ theta + self.beta * norms
-        return int(np.flatnonzero(index >= index.max() - 1e-10)[0])
-
-    def learn(self, user, x, reward):
-        weight = min(1.0, self.alpha / np.sqrt(x @ self.inverse(self.M[user]) @ x))
-        self.M[user] += weight * np.outer(x, x)
-        self.b[user] += weight * reward * x
-        self.plain_M[user] += np.outer(x, x)
-        self.plain_b[user] += reward * x
-        self.count[user] += 1
-        self.rounds.append((user, x, reward))
-        theta, f = self.estimates(), np.sqrt((1 + np.log1p(self.count)) / (1 + self.count))
-        far = np.linalg.norm(theta - theta[user], axis=1) > self.alpha1 * (f + f[user] + self.slack)
-        self.edges[user, far] = self.edges[far, user] = False
-
-    def lowest(self, M):
-        return np.linalg.eigvalsh(self.lam * np.eye(self.d) + M)[0]
-
-    def occud(self, i):
-        """Both sides of the printed test of user i."""
-        V, d, lam, doubt = self.component(i), self.d, self.lam, 2 * np.log(1 / self.delta)
-        cluster = self.inverse(self.M[V].sum(axis=0)) @ self.b[V].sum(axis=0)
-        plain = self.inverse(self.plain_M[i]) @ self.plain_b[i]
-        own = np.sqrt(d * np.log(1 + self.count[i] / (lam * d)) + doubt) + np.sqrt(lam)
-        whole = np.sqrt(d * np.log(1 + self.count[V].sum() / (lam * d)) + doubt)
-        whole += np.sqrt(lam) + self.slack
-        bound = own / np.sqrt(self.lowest(self.plain_M[i]))
-        bound += whole / np.sqrt(self.lowest(self.M[V].sum(axis=0)))
-        return np.linalg.norm(plain - cluster), bound
-
-    def residual_variance(self, i):
-        data = [(x, r) for user, x, r in self.rounds if user == i]
-        X, r = np.array([x for x, _ in data]), np.array([r for _, r in data])
-        hat = X @ self.inverse(self.plain_M[i]) @ X.T
-        return ((r - hat @ r) ** 2).sum() / max(len(r) - np.trace(hat), 0.5)
+    return CUD.make_corrupted(np.random.default_rng(seed), **{**SETTING, **changes})
 
 
 def play(problem, T, seed=1, **parameters):
-    """Run fast and naive side by side; every decision must agree."""
+    """Run fast and literal side by side; every decision and every graph must agree."""
     rng = np.random.default_rng(seed)
-    state = PAGE.init_rclub(problem, T, rng, **parameters)
-    naive = Naive(problem, **parameters)
+    state = CUD.init_rclub(problem, T, rng, **parameters)
+    known = {k: v for k, v in parameters.items() if k != "delta"}
+    literal = CUD.init_literal(problem, T, rng, **known)
     for t in range(1, T + 1):
-        user, items, arms = PAGE.BANDITS.draw(problem, t, rng)
-        k = PAGE.RCLUB_WCU.choose(state, t, user, arms, items)
-        assert k == naive.choose(user, arms), f"round {t}"
+        user, items, arms = CUD.BANDITS.draw(problem, t, rng)
+        k = CUD.RCLUB_WCU.choose(state, t, user, arms, items)
+        assert k == CUD.choose_literal(literal, t, user, arms, items), f"round {t}"
         mean = arms[k] @ problem.theta[user]
-        reward = PAGE.feedback(problem, t, user, items[k], mean, rng)
-        PAGE.learn_rclub(state, t, user, arms[k], reward, items[k])
-        naive.learn(user, arms[k].copy(), reward)
-    return state, naive
+        reward = CUD.feedback(problem, t, user, items[k], mean, rng)
+        CUD.learn_rclub(state, t, user, arms[k], reward, items[k])
+        CUD.learn_literal(literal, t, user, arms[k].copy(), reward, items[k])
+        if t % 50 == 0:
+            np.testing.assert_array_equal(unpack(state.edges), literal.edges)
+    return state, literal
 
 
 @pytest.fixture(scope="module")
 def played():
-    return play(make(), 500, **PARAMETERS)
+    return make(), *play(make(), 500, **PARAMETERS)
 
 
 def test_every_decision_and_the_graph_equal_the_literal_algorithm(played):
-    state, naive = played
-    np.testing.assert_array_equal(unpack(state.edges), naive.edges)
-    found = connected_components(naive.edges)[0]
-    assert 1 < found == (state.size > 0).sum()
-    np.testing.assert_allclose(state.ridge.theta[: naive.u], naive.estimates(), atol=1e-9)
+    _, state, literal = played
+    np.testing.assert_array_equal(unpack(state.edges), literal.edges)
+    assert 1 < connected_components(literal.edges)[0] == (state.size > 0).sum()
+    for i in range(12):
+        _, theta, rounds = CUD.CLUBS.pooled(literal.sums, [i], 1.0)
+        np.testing.assert_allclose(state.ridge.theta[i], theta, atol=1e-9)
+        assert state.ridge.count[i] == rounds
+    assert 0 < state.lowered.sum() < 500  # weights are on, and some are one
 
 
-def test_scores_and_detected_set_equal_the_literal_test(played):
-    state, naive = played
-    sides = np.array([naive.occud(i) for i in range(naive.u)])
-    scores = PAGE.scores(state)
-    np.testing.assert_allclose(scores["occud"], sides[:, 0] / sides[:, 1], atol=1e-8)
-    for scale in (0.05, 0.2, 1.0):  # the sets, from nearly all users to nearly none
-        expected = {i for i in range(naive.u) if sides[i, 0] > scale * sides[i, 1]}
-        assert set(np.flatnonzero(scores["occud"] > scale)) == expected
-    np.testing.assert_allclose(
-        scores["own"], [naive.residual_variance(i) for i in range(naive.u)], rtol=1e-7
-    )
+def test_the_log_gives_the_plain_sums_back(played):
+    problem, state, _ = played
+    X = problem.pool[state.what]
+    for i in range(12):
+        mine = state.who == i
+        np.testing.assert_allclose(X[mine].T @ X[mine], state.plain_M[i], atol=1e-9)
+        np.testing.assert_allclose(X[mine].T @ state.said[mine], state.plain_b[i], atol=1e-9)
+        np.testing.assert_allclose((state.said[mine] ** 2).sum(), state.square[i])
+
+
+def test_equality_deletes_an_edge():
+    """Two users without rounds have estimates that are equal: at a threshold of 0 ≥ deletes."""
+    problem = make(users=3, m=1, d=3, noise=0.0, share=0.0)
+    state = CUD.init_rclub(problem, 5, np.random.default_rng(0), alpha1=0.0)
+    assert CUD.prune(state, 0) == 2
+    club = CUD.CLUBS.init_club(problem, 5, np.random.default_rng(0), alpha=0.0)
+    assert CUD.CLUBS.prune(club, 0) == 0
+
+
+def test_weights_that_are_all_one_make_the_method_club():
+    problem = make()
+    for alpha, same in ((1.0, True), (0.3, False)):
+        rng = np.random.default_rng(4)
+        robust = CUD.init_rclub(problem, 400, rng, beta=0.4, alpha=alpha, alpha1=0.7)
+        club = CUD.CLUBS.init_club(problem, 400, rng, beta=0.4, alpha=0.7)
+        for t in range(1, 401):
+            user, items, arms = CUD.BANDITS.draw(problem, t, rng)
+            k = CUD.CLUBS.choose_clustered(robust, t, user, arms, items)
+            reward = CUD.feedback(problem, t, user, items[k], arms[k] @ problem.theta[user], rng)
+            CUD.learn_rclub(robust, t, user, arms[k], reward, items[k])
+            CUD.CLUBS.learn_club(club, t, user, arms[k], reward, items[k])
+        assert (robust.lowered.sum() == 0) == same
+        assert np.array_equal(robust.ridge.theta, club.ridge.theta) == same
+
+
+def test_scores_equal_the_literal_test(played):
+    problem, state, _ = played
+    cluster = components(unpack(state.edges))
+    sides = np.array([
+        DETECTION.literal_occud(state, i, np.flatnonzero(cluster == cluster[i]), 4, slack=0.2)
+        for i in range(12)
+    ])  # fmt: skip
+    found = DETECTION.all_scores(state, problem.pool, 0.25)
+    np.testing.assert_allclose(found["occud"][0], sides[:, 0] / sides[:, 1], atol=1e-8)
+    np.testing.assert_array_equal(found["occud"][1], sides[:, 0] > sides[:, 1])
+    X = problem.pool[state.what]
+    for i in range(12):
+        x, r = X[state.who == i], state.said[state.who == i]
+        hat = x @ np.linalg.inv(np.eye(4) + x.T @ x) @ x.T
+        variance = ((r - hat @ r) ** 2).sum() / max(len(r) - np.trace(hat), 0.5)
+        assert found["own"][0][i] == pytest.approx(variance, rel=1e-7)
+
+
+def test_reading_again_equals_the_definition(played):
+    problem, state, _ = played
+    plain = DETECTION.plain_estimates(state)
+    found = DETECTION.reread(state, problem.pool, plain, 0.04)
+    for i in range(12):
+        mine = state.who == i
+        x, r = problem.pool[state.what[mine]], state.said[mine]
+        leverage = np.diag(x @ np.linalg.inv(np.eye(4) + x.T @ x) @ x.T)
+        z = (r - x @ plain[i]) / (0.2 * np.sqrt(np.maximum(1 - leverage, 0.05)))
+        best = max(
+            (sign * z[a:b] - 0.5).sum()
+            for sign in (-1, 1)
+            for a in range(len(z))
+            for b in range(a + 1, len(z) + 1)
+        )
+        assert found[i] * np.log(2 * len(z) / 0.05) == pytest.approx(max(best, 0.0))
+
+
+def test_pages_line_holds_for_honest_noise_and_lies_stay_visible():
+    rng, n = np.random.default_rng(0), 400
+    line = np.log(2 * n / DETECTION.LEVEL)
+    honest = [DETECTION.page_statistic(rng.standard_normal(n)) > line for _ in range(1000)]
+    assert np.mean(honest) <= DETECTION.LEVEL
+    for after in (0, 1000, 100_000):  # rounds of truth behind twenty lies change nothing
+        z = rng.standard_normal(20 + after)
+        z[:20] -= 2.5
+        assert DETECTION.page_statistic(z) > np.log(2 * len(z) / DETECTION.LEVEL)
 
 
 def test_the_printed_test_fires_when_lies_never_stop():
     problem = make(stop=10**9, d=3, m=1, users=6, arms=2, noise=0.05, share=1 / 6)
-    state, naive = play(problem, 1500, beta=0.5, alpha=0.1, alpha1=9.0, delta=0.5)
-    flagged = PAGE.scores(state)["occud"] > 1
-    assert set(np.flatnonzero(flagged)) == {
-        i for i in range(naive.u) if np.greater(*naive.occud(i))
-    }
+    state, _ = play(problem, 1500, beta=0.5, alpha=0.1, alpha1=9.0, delta=0.5)
+    flagged = DETECTION.all_scores(state, problem.pool, 1 / 6)["occud"][1]
     np.testing.assert_array_equal(flagged, problem.corrupted)
 
 
 def test_gcud_takes_its_share_of_every_component(played):
-    state, _ = played
-    score = PAGE.scores(state)["gcud"]
-    flagged = PAGE.gcud_set(score, state.cluster, 0.5)
+    problem, state, _ = played
+    score, _ = DETECTION.all_scores(state, problem.pool, 0.5)["gcud"]
+    flagged = DETECTION.gcud_set(score, state.cluster, 0.5)
     for V in np.unique(state.cluster):
         members = state.cluster == V
         assert flagged[members].sum() == round(0.5 * members.sum())
@@ -151,16 +162,15 @@ def test_gcud_takes_its_share_of_every_component(played):
 def test_auc_and_recall_at_a_level():
     rng = np.random.default_rng(3)
     score, corrupted = rng.integers(0, 20, 300).astype(float), rng.random(300) < 0.3
-    auc, recalls = PAGE.quality(score, corrupted)
+    auc, recall = DETECTION.quality(score, corrupted)
     assert auc == pytest.approx(roc_auc_score(corrupted, score))
-    for level, recall in zip(PAGE.LEVELS, recalls, strict=True):
-        cuts = [c for c in score if (score[~corrupted] > c).mean() <= level]
-        assert recall == (score[corrupted] > min(cuts)).mean()
+    cuts = [c for c in score if (score[~corrupted] > c).mean() <= DETECTION.LEVEL]
+    assert recall == (score[corrupted] > min(cuts)).mean()
 
 
 def test_known_clusters_stay_as_they_are():
     problem = make()
-    state = PAGE.init_rclub(problem, 10, np.random.default_rng(0), known=True)
+    state = CUD.init_rclub(problem, 10, np.random.default_rng(0), known=True)
     same = problem.label[:, None] == problem.label
     np.testing.assert_array_equal(unpack(state.edges), same & ~np.eye(12, dtype=bool))
     assert state.alpha == np.inf
@@ -171,27 +181,27 @@ def test_only_corrupted_users_flip_and_only_then():
     rng = np.random.default_rng(0)
     for user in range(12):
         for t in (10, 11, 20, 21):
-            reward = PAGE.feedback(problem, t, user, 0, 0.7, rng)
+            reward = CUD.feedback(problem, t, user, 0, 0.7, rng)
             lies = problem.corrupted[user] and 10 < t <= 20
             assert reward == (-0.7 if lies else 0.7)
-    draws = [PAGE.feedback(make(binary=True), 999, 0, 0, 0.7, rng) for _ in range(2000)]
+    draws = [CUD.feedback(make(binary=True), 999, 0, 0, 0.7, rng) for _ in range(2000)]
     assert set(draws) == {0.0, 1.0} and abs(np.mean(draws) - 0.7) < 0.05
 
 
 def test_a_part_of_the_users_keeps_the_share_of_liars():
     corrupted = np.arange(100) < 10
-    kept = PAGE.pick(np.random.default_rng(0), corrupted, 30)
+    kept = CUD.pick(np.random.default_rng(0), corrupted, 30)
     assert len(set(kept)) == 30 and corrupted[kept].sum() == 3
-    rare = PAGE.pick(np.random.default_rng(0), np.arange(100) < 1, 20)
+    rare = CUD.pick(np.random.default_rng(0), np.arange(100) < 1, 20)
     assert (rare < 1).sum() == 1  # the AUC needs one of each
-    assert len(PAGE.pick(np.random.default_rng(0), np.ones(10, dtype=bool), 4)) == 4
+    assert len(CUD.pick(np.random.default_rng(0), np.ones(10, dtype=bool), 4)) == 4
 
 
 def test_a_lie_never_counts_more_than_alpha():
     rng = np.random.default_rng(5)
     for alpha in (0.05, 0.5, 2.0):
         X, out = directions(rng, 200, 3), np.empty((200, 2))
-        M = PAGE.influences(X, alpha, 1.0, out)
+        M = CUD.influences(X, alpha, 1.0, out)
         np.testing.assert_allclose(M, np.eye(3) + (X.T * out[:, 0]) @ X)
         assert out[:, 1].max() <= alpha + 1e-12
         lies = out[:, 0] * rng.choice([-1, 1], 200)
@@ -201,40 +211,109 @@ def test_a_lie_never_counts_more_than_alpha():
 
 def test_constants_of_the_theory():
     assert lambda_tilde(1.0, 1e-9, 5) == pytest.approx(1.0, abs=1e-3)
-    one, two = (lambda_tilde(0.5, 0.25, K) for K in (1, 2))
-    assert 0 < two < one < 0.5
+    one, two = (lambda_tilde(*sphere_moments(3), K) for K in (1, 2))
+    assert 0 < two < one < 1 / 3
     problem = make()
-    values = PAGE.theory(problem, 1000, 1.0, 0.05)
+    alpha, slack, _ = CUD.theory(problem, 1000, 1.0, 0.05)
     assert problem.budget == 2 * 150 * 0.25
-    assert values["alpha"] * problem.budget == pytest.approx(values["slack"]) == 3.0
-    assert PAGE.theory(make(share=0.0), 1000, 1.0, 0.05)["alpha"] == np.inf
+    assert alpha * problem.budget == pytest.approx(slack) == 3.0
+    assert CUD.theory(make(share=0.0), 1000, 1.0, 0.05)[0] == np.inf
 
 
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ((1.2, 10, 100), r"share is 1.2, but .* \[0, 1\]"),
-        ((-0.1, 10, 100), r"share is -0.1"),
-        ((0.1, 101, 100), "between 0 and T = 100"),
-        ((0.1, 10, 100, -1.0), "C is -1.0, but .* negative"),
+        ((10, 100, 1.2), r"share is 1.2, but .* \[0, 1\]"),
+        ((10, 100, -0.1), r"share is -0.1"),
+        ((101, 100), "between 0 and T = 100"),
     ],
 )
 def test_impossible_corruption_is_refused(arguments, words):
     with pytest.raises(BookError, match=words):
-        PAGE.check_corruption(*arguments)
+        CUD.check_corruption(*arguments)
+
+
+def test_impossible_users_are_refused():
+    with pytest.raises(BookError, match="clusters is 9, but must be from 1 to users = 5"):
+        CUD.check_users(5, 9, 100, 10)
+    with pytest.raises(BookError, match="arms is 1, but must be from 2 to items = 100"):
+        CUD.check_users(5, 2, 100, 1)
+
+
+def test_what_is_judged_as_robust_has_weights_on():
+    names = list(EXPERIMENTS.METHODS)
+    rows = [
+        dict(policy=name, point=point, trial=trial, regret=regret, lowered=lowered)
+        for name in names
+        for point, regret, lowered in ((0, 1.0, 0.0), (1, 2.0, 0.3), (2, 3.0, 0.9))
+        for trial in range(3)
+    ]
+    table = EXPERIMENTS.marked(pd.DataFrame(rows))
+    best = table[table["best"]].groupby("policy")["point"].first()
+    judged = table[table["judged"]].groupby("policy")["point"].first()
+    assert (best == 0).all()
+    assert {name for name in names if judged[name] == 1} == {"CW-OFUL", "CW-OFUL-Ind", "RCLUB-WCU"}
+
+
+def test_fewer_users_keep_their_rounds():
+    setting = dict(users=1000, m=10, stop=20_000)
+    smaller = EXPERIMENTS.fewer_users(setting, 0.2)
+    assert smaller == dict(users=200, m=4, stop=4000)
 
 
 def test_labels_must_match_the_users():
     labels = pd.Series({"a": True, "b": False})
-    np.testing.assert_array_equal(PAGE.match_labels(["b", "a"], labels), [False, True])
+    np.testing.assert_array_equal(RATINGS.match_labels(["b", "a"], labels), [False, True])
     with pytest.raises(BookError, match=r"lack 1 of 2 users .*'c'"):
-        PAGE.match_labels(["a", "c"], labels)
+        RATINGS.match_labels(["a", "c"], labels)
 
 
 def test_labels_of_the_datasets():
     yelp = pd.DataFrame({"user": [1, 1, 2], "label": [-1, 1, 1]})
-    assert PAGE.corruption_labels("yelp-zip", yelp).to_dict() == {1: True, 2: False}
-    amazon = pd.DataFrame({"user": list("aabc"), "helpful": [0, 1, 0, 0], "total": [5, 5, 4, 0]})
-    found = PAGE.corruption_labels("amazon-musical-instruments", amazon)
-    assert found.to_dict() == {"a": True, "b": True, "c": False}
-    assert PAGE.corruption_labels("ml-1m", yelp) is None
+    assert RATINGS.liars_of("yelp-zip", yelp).to_dict() == {1: True, 2: False}
+    amazon = pd.DataFrame({"user": list("aabc"), "helpful": [0, 9, 4, 0], "total": [5, 9, 4, 0]})
+    found = RATINGS.liars_of("amazon-musical-instruments", amazon)
+    assert found.to_dict() == {"a": True, "b": False, "c": False}  # the first review decides
+    assert RATINGS.liars_of("ml-1m", yelp) is None
+
+
+def test_users_are_selected_in_the_printed_proportion():
+    """Liars rate less than others, and are as many as asked for all the same."""
+    rng = np.random.default_rng(0)
+    rows = [(u, i) for u in range(200) for i in rng.choice(50, 20 if u >= 100 else 5, False)]
+    ratings = pd.DataFrame(rows, columns=["user", "item"])
+    liars = pd.Series({u: u < 100 for u in range(200)})
+    chosen = RATINGS.in_proportion(ratings, liars, users=60, items=30, share=0.3)["user"].unique()
+    assert len(chosen) == 60 and liars[chosen].sum() == 18
+    few = RATINGS.in_proportion(ratings, liars & (liars.index < 5), 60, 30, 0.3)["user"].unique()
+    assert len(few) == 60 and (few < 5).sum() == 5
+
+
+def test_the_printed_potential_lemma_fails_on_the_line():
+    sides = THEORY.potential(0.01, 10_000)
+    assert sides["printed"] == pytest.approx(2 / 0.01, rel=0.05)  # the closed form of the page
+    assert sides["mended"] <= sides["bound"] < sides["printed"]
+    plain = THEORY.potential(1.0, 1000)  # weights all one: the harmonic sum
+    assert plain["printed"] == plain["mended"] == pytest.approx((1 / np.arange(1, 1001)).sum())
+
+
+def test_the_sufficient_time_by_hand():
+    found = THEORY.sufficient_time(6, 1, 2, 2.0, 0.25, 8.0, 0.05)
+    need = max(288 * np.log(120), 16 * np.log(160), 72.0, 72 * 0.25**2 * 64)
+    assert found == pytest.approx(96 * np.log(120) + 24 * need)
+
+
+def test_the_good_arm_is_hidden_until_the_budget_is_spent():
+    problem = THEORY.make_hidden(np.random.default_rng(0), 4, 3.0, 0.0)
+    good, rng = int(problem.theta[0].argmax()), np.random.default_rng(1)
+    said = [THEORY.feedback_hidden(problem, t, 0, good, 1.0, rng) for t in range(1, 6)]
+    assert said == [0.0, 0.0, 0.0, 1.0, 1.0] and problem.spent[0] == 3.0
+
+
+def test_the_controls_of_the_audit_fail():
+    """Without weights the corruption term leaves its bound; with weights it never does."""
+    rng = np.random.default_rng(0)
+    found = THEORY.audited(rng, 2, 2, 3, 300, alpha=0.05, budget=100.0, lam=1.0, delta=0.05)
+    assert found["lies"] <= 1 + 1e-9 < found["lies_plain"]
+    assert found["weight"] >= 1 - 1e-9
+    assert found["matched"] <= 1 < found["mixed"]

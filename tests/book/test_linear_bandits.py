@@ -14,6 +14,7 @@ from lib.simulate import simulate
 
 PAGE = chapters.load("linear-bandits")
 EXPERIMENTS = chapters.load("linear-bandits/experiments")
+THEORY = chapters.load("linear-bandits/theory")
 WEIGHTED = chapters.load("linear-bandits/weighted")
 ROUNDS = 150
 
@@ -203,7 +204,7 @@ def test_oful_state_carries_the_weighted_determinant():
 
 def test_audit_plays_like_oful():
     """The loop that evaluates the proof and the policy of the page are written independently."""
-    audit = PAGE.audit(
+    audit = THEORY.audit(
         np.random.default_rng(8), rounds=ROUNDS, lam=1.0, delta=0.05, d=4, arms=6, items=30
     )
     rng = np.random.default_rng(8)
@@ -219,7 +220,7 @@ def test_audit_plays_like_oful():
         PAGE.learn_oful(state, t, user, arms[k], reward, items[k])
     assert audit["regret"][-1] == pytest.approx(regret)
     assert audit["logdet"][-1] == pytest.approx(state.logdet[0])
-    beta = PAGE.closed_form(ROUNDS, 4, 1.0, 0.05, problem.noise)[0]
+    beta = THEORY.closed_form(ROUNDS, 4, 1.0, 0.05, problem.noise)[0]
     assert PAGE.radius(state, 0) <= beta
 
 

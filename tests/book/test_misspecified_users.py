@@ -12,6 +12,8 @@ from lib.trial import generators
 from lib.tune import with_constants
 
 PAGE = chapters.load("misspecified-users")
+BONUS = chapters.load("misspecified-users/bonus")
+FAST = chapters.load("misspecified-users/fast")
 THEORY = chapters.load("misspecified-users/theory")
 RATINGS = chapters.load("misspecified-users/ratings")
 EXPERIMENTS = chapters.load("misspecified-users/experiments")
@@ -47,7 +49,7 @@ def drive(fast, literal, T, seed, after=lambda *states: None, **changes):
 
 
 def both(name, parameters):
-    fast, literal = getattr(PAGE, name), getattr(PAGE, f"LITERAL_{name}")
+    fast, literal = getattr(FAST, name), getattr(PAGE, f"LITERAL_{name}")
     return fast._replace(parameters=parameters), literal._replace(parameters=parameters)
 
 
@@ -93,12 +95,25 @@ def test_rsclumb_equals_its_literal_version(changes, seed):
     parameters = {**SCALES, "alpha1": 0.7, "alpha2": 1.0, **changes}
 
     def same_sets(state, literal):
-        fast = state.cluster[:, None] == state.cluster
-        np.testing.assert_array_equal(fast, literal.cluster[:, None] == literal.cluster)
+        both = literal.cluster[:, None] == literal.cluster
+        np.testing.assert_array_equal(PAGE.together_of(state), both)
 
     state, _ = drive(*both("RSCLUMB", parameters), 300, seed, same_sets, noise=0.5)
     assert state.work[1] >= 3  # splits
     assert state.work[2] >= (1 if seed == 7 and not changes else 0)  # merges
+
+
+@pytest.mark.parametrize("alpha", [0.5, 0.8, 1.5])
+def test_rsclumb_with_pooled_centres_is_sclub(alpha):
+    """One split-and-merge: with SCLUB's centres and no ε* every arm and every set is SCLUB's."""
+    constants = dict(beta=0.4, alpha1=alpha, eps=0.0, slack=0.0, pooled=True)
+    sclub = with_constants(FAST.SCLUB, beta=0.4, alpha=alpha)
+
+    def same_sets(ours, theirs):
+        np.testing.assert_array_equal(ours.sets.cluster, theirs.cluster)
+
+    state, _ = drive(with_constants(FAST.RSCLUMB, **constants), sclub, 600, 7, same_sets, noise=0.5)
+    assert alpha > 1 or state.work[1] >= 3
 
 
 def test_index_equals_the_sum_over_the_history():
@@ -115,8 +130,9 @@ def test_index_equals_the_sum_over_the_history():
         seen = np.bincount(items, minlength=12).astype(float)
         theta = inverse @ pool[items].T @ reward
         rough, counts = pool.astype(np.float32), seen.astype(np.float32)
-        k = PAGE.robust_argmax(inverse, theta, counts, pool, rough, arms, 0.4, 0.5, False)
-        assert k == first_best(PAGE.index(history, arms, 1.0, 0.4, 0.5))
+        scales = PAGE.Scales(beta=0.4, eps=0.5)
+        k = BONUS.robust_argmax(inverse, theta, counts, pool, rough, arms, scales)
+        assert k == first_best(PAGE.index(history, arms, scales))
 
 
 @pytest.mark.parametrize("sharing", ["all", "none", "clusters"])
@@ -127,11 +143,11 @@ def test_rlinucb_equals_its_literal_version(sharing):
     rounds = [[] for _ in range(u)]
     literal = with_history(
         lambda user, arms, items: first_best(
-            PAGE.index(rounds[group[sharing][user]], arms, 1.0, 0.4, 0.15)
+            PAGE.index(rounds[group[sharing][user]], arms, PAGE.Scales(beta=0.4, eps=0.15))
         ),
         lambda user, x, r, item: rounds[group[sharing][user]].append((x.copy(), r)),
     )
-    drive(PAGE.RLINUCB._replace(parameters=parameters), literal, 200, 9)
+    drive(BONUS.RLINUCB._replace(parameters=parameters), literal, 200, 9)
 
 
 def test_informed_oracle_equals_its_literal_version():
@@ -142,7 +158,7 @@ def test_informed_oracle_equals_its_literal_version():
     deviation = problem.mean - problem.theta @ problem.pool.T
     literal = with_history(
         lambda user, arms, items: first_best(
-            PAGE.index(rounds[label[user]], arms, 1.0, 0.4, 0.0) + deviation[user, items]
+            PAGE.index(rounds[label[user]], arms, PAGE.Scales(beta=0.4)) + deviation[user, items]
         ),
         lambda user, x, r, item: rounds[label[user]].append((x.copy(), r - deviation[user, item])),
     )
@@ -155,10 +171,11 @@ def test_neighbourhoods_keep_the_sums_of_their_members():
     state, literal = drive(*both("RCLUMB", {**SCALES, "alpha1": 0.3}), 300, 11)
     u = SMALL["users"]
     for user in range(u):
-        g = PAGE.pool_neighbours(state, 301, user)
+        g = FAST.pool_neighbours(state, 301, user)
         members = np.flatnonzero(literal.edges[user])
         for sums in (state.ridge.M, state.ridge.b, state.ridge.count, state.seen):
             np.testing.assert_allclose(sums[g], sums[members].sum(axis=0), atol=1e-9)
+        np.testing.assert_array_equal(state.seen[g], state.inside[g - u])
     assert state.seen[:u].sum() == 300
 
 
@@ -174,7 +191,7 @@ def test_inverse_by_half_equals_the_inverse():
         X = rng.standard_normal((3 * d, d))
         A = np.eye(d) + X.T @ X
         half = A.copy()
-        PAGE.invert_half(half)
+        FAST.invert_half(half)
         np.testing.assert_allclose(half, np.linalg.inv(A), atol=1e-12)
         np.testing.assert_array_equal(half, half.T)
 
@@ -189,17 +206,9 @@ def test_single_precision_never_decides():
         arms = x + 1e-7 * rng.standard_normal((5, 4))  # closer than the rounding of float32
         bonus = np.abs(arms @ inverse @ pool.T) @ n
         scores = arms @ np.ones(4) + 0.5 * bonus
-        k = PAGE.robust_argmax(
-            inverse,
-            np.ones(4),
-            n.astype(np.float32),
-            pool,
-            pool.astype(np.float32),
-            arms,
-            0.0,
-            0.5,
-            False,
-        )
+        pools = pool, pool.astype(np.float32)
+        scales = PAGE.Scales(beta=0.0, eps=0.5)
+        k = BONUS.robust_argmax(inverse, np.ones(4), n.astype(np.float32), *pools, arms, scales)
         assert k == first_best(scores)
 
 
@@ -218,8 +227,8 @@ def test_methods_contain_the_lone_learner(name):
     """At the constants that the search names, every decision is that of LinUCB-Ind."""
     space = EXPERIMENTS.SPACES[name]
     constants = space.parameters_of(space.constants_as("LinUCB-Ind", {"radius": 0.3}))
-    fast = with_constants(PAGE.METHODS[name], **constants)
-    drive(fast, with_constants(PAGE.METHODS["LinUCB-Ind"], beta=0.3), 300, 4)
+    fast = with_constants(FAST.METHODS[name], **constants)
+    drive(fast, with_constants(FAST.METHODS["LinUCB-Ind"], beta=0.3), 300, 4)
 
 
 @pytest.mark.parametrize(

@@ -11,13 +11,17 @@ from lib import chapters, mdp
 from lib.errors import BookError
 
 PAGE = chapters.load("zero-shot")
+PERM = chapters.load("zero-shot/perm")
+PPPO = chapters.load("zero-shot/pppo")
+LINEAR = chapters.load("zero-shot/linear")
+MAPS = chapters.load("zero-shot/maps")
 SEEDS = st.integers(0, 10_000)
 
 
 def problem(seed, n=5, K=40, **shape):
     """Return a family, its controllers and the counts of some data."""
     rng = np.random.default_rng(seed)
-    fam = PAGE.random_family(rng, n, **shape)
+    fam = PAGE.draw_contexts(rng, PAGE.draw_archetypes(rng, **shape), n)
     behaviour = PAGE.controllers(fam, 0.3)
     return rng, fam, behaviour, *PAGE.collect(rng, fam, behaviour, K)
 
@@ -25,7 +29,7 @@ def problem(seed, n=5, K=40, **shape):
 def recorded(seed, n=4, K=11, S=2, A=3, H=3):
     """Return trajectories of a random family under its own controllers."""
     rng = np.random.default_rng(seed)
-    fam = PAGE.random_family(rng, n, S=S, A=A, H=H)
+    fam = PAGE.draw_contexts(rng, PAGE.draw_archetypes(rng, S=S, A=A, H=H), n)
     behaviour = PAGE.controllers(fam, 0.5)
     logs = [mdp.sample_episodes(rng, fam.P[i], behaviour[i], K=K) for i in range(n)]
     states, actions = np.stack([e.states for e in logs]), np.stack([e.actions for e in logs])
@@ -173,10 +177,10 @@ def test_contexts_without_data_abstain():
 
 def test_linear_evaluation_is_the_algorithm():
     """PPE for linear MDPs with the ridge regression solved anew at each step."""
-    φ = PAGE.linear_features()
+    φ = LINEAR.linear_features()
     states, actions, rewards = recorded(3, n=2, K=30, S=3, A=3, H=2)
     π = np.random.default_rng(0).dirichlet(np.ones(3), (2, 3))
-    V, Q = PAGE.ppe(PAGE.linear(PAGE.count(states, actions, rewards, 3, 3), φ, β=0.3), π)
+    V, Q = PAGE.ppe(LINEAR.linear(PAGE.count(states, actions, rewards, 3, 3), φ, β=0.3), π)
     for i in range(2):
         after = np.zeros(3)
         for h in (1, 0):
@@ -195,13 +199,13 @@ def test_linear_evaluation_is_the_algorithm():
 
 def test_linear_oracle_is_ridge_regression():
     rng = np.random.default_rng(0)
-    φ = PAGE.linear_features()
-    fam = PAGE.linear_family(rng, 2, φ)
+    φ = LINEAR.linear_features()
+    _, fam = LINEAR.linear_family(rng, 2, φ)
     π = np.full(fam.r.shape[1:], 1 / 3)
     logs = [mdp.sample_episodes(rng, fam.P[i], π, K=25) for i in range(2)]
     states, actions = (np.stack([getattr(e, x) for e in logs]) for x in ("states", "actions"))
     rewards = rng.random(actions.shape)
-    estimate = PAGE.linear(PAGE.count(states, actions, rewards, 3, 3), φ, β=0.7)
+    estimate = LINEAR.linear(PAGE.count(states, actions, rewards, 3, 3), φ, β=0.7)
     V = rng.random(3)
     for i, h in itertools.product(range(2), range(2)):
         x = φ[states[i, :, h], actions[i, :, h]]
@@ -216,7 +220,7 @@ def test_one_hot_features_without_ridge_are_the_table():
     _, fam, _, whole, _ = problem(3, K=5000)
     S, A = fam.r.shape[2:]
     φ = np.eye(S * A).reshape(S, A, S * A)
-    table, ridge = PAGE.tabular(whole, 0.05), PAGE.linear(whole, φ, β=1.0, λ=1e-9)
+    table, ridge = PAGE.tabular(whole, 0.05), LINEAR.linear(whole, φ, β=1.0, λ=1e-9)
     seen = whole.N.sum(-1) > 0
     np.testing.assert_allclose(ridge.P[seen], table.P[seen], atol=1e-6)
 
@@ -257,7 +261,7 @@ def test_gradient_nearly_always_finds_the_listed_maximum():
         H, S, A = fam.r.shape[1:]
         estimate = PAGE.tabular(whole, 0.05, 0.1)
         starts = rng.dirichlet(np.ones(A), (16, H, S))
-        climbed = PAGE.perm_gradient(estimate, starts, 80)
+        climbed = MAPS.perm_gradient(estimate, starts, 80)
         listed = PAGE.perm(estimate, PAGE.enumerate_policies(H, S, A))
         score = PAGE.pessimistic_values(estimate, np.stack([listed, climbed])).mean(1)
         shortfalls.append(score[0] - score[1])
@@ -302,7 +306,7 @@ def test_oracle_and_clone_of_maps_go_visit_by_visit(together):
     S, A, H, ξ, b = 4, 2, 3, 0.1, 0.4
     states, actions, _ = recorded(8, n=3, K=7, S=S, A=A, H=H)
     goal, pay = np.arange(S) == 3, np.array([1.0, 0.8, 0.5])
-    oracle = PAGE.pooled_oracle(states, actions, A, goal, pay, ξ, b, together)
+    oracle = MAPS.pooled_oracle(states, actions, A, goal, pay, ξ, b, together)
     groups = [range(3)] if together else [[0], [1], [2]]
     for g, (s, a) in itertools.product(range(len(groups)), itertools.product(range(S), range(A))):
         seen = [
@@ -318,60 +322,145 @@ def test_oracle_and_clone_of_maps_go_visit_by_visit(together):
             assert oracle.r[g, h, s, a] == pytest.approx(pay[h] * entered)
             for after in range(S):
                 assert oracle.P[g, h, s, a, after] == (seen.count(after) / N if N else 0)
-    cloned = PAGE.clone_steps(states, actions, S, A)
+    cloned = MAPS.clone_steps(states, actions, S, A)
     for h, s in itertools.product(range(H), range(S)):
         taken = np.bincount(actions[:, :, h][states[:, :, h] == s], minlength=A)
         if taken.sum():
             np.testing.assert_allclose(cloned[h, s], taken / taken.sum(), atol=1e-4)
 
 
+def naive_own_visits(estimate, α, passes):
+    """Return all iterates of the mended PPPO, evaluated and weighted line by line."""
+    n, H, S, A = estimate.r.shape
+    π, found = np.full((H, S, A), 1 / A), []
+    logits = np.zeros((H, S, A))
+    for k in range(n * passes):
+        found.append(π)
+        _, Q = PAGE.literal_ppe(estimate, k % n, π)
+        d = np.eye(S)[0]
+        for h in range(H):
+            logits[h] += α * d[:, None] * Q[h]
+            d = np.einsum("s,sa,sat->t", d, π[h], estimate.P[k % n, h])
+        weights = np.exp(logits)
+        π = weights / weights.sum(-1, keepdims=True)
+    return np.stack(found)
+
+
+@pytest.mark.parametrize("passes", [1, 3])
+def test_compiled_mended_pppo_is_the_equation(passes):
+    *_, split = problem(4, n=6)
+    estimate = PAGE.tabular(split, 0.05, 0.1)
+    found = PPPO.own_visits(estimate.r, estimate.P, estimate.Γ, 2.0, passes, 1)
+    np.testing.assert_allclose(found, naive_own_visits(estimate, 2.0, passes), atol=1e-9)
+    kept = PPPO.own_visits(estimate.r, estimate.P, estimate.Γ, 2.0, passes, passes)
+    np.testing.assert_allclose(kept, found[::passes], atol=1e-12)
+
+
+@settings(max_examples=6, deadline=None)
+@given(seed=SEEDS, α=st.sampled_from([0.05, 1.0, 5.0]))
+def test_literal_and_fast_versions_decide_alike(seed, α):
+    _, fam, _, whole, split = problem(seed, n=5)
+    own, parts = PAGE.tabular(whole, 0.05, 0.3), PAGE.tabular(split, 0.05, 0.3)
+    policies = PAGE.enumerate_policies(*fam.r.shape[1:])[::11]
+    assert (PAGE.literal_perm(own, policies) == PAGE.perm(own, policies)).all()
+    np.testing.assert_allclose(PAGE.literal_pppo(parts, α), PAGE.pppo(parts, α), atol=1e-9)
+
+
+def test_mean_over_the_continuum_is_exact():
+    """Moments of the mixing weights against many drawn contexts, and against pencil and paper."""
+    rng = np.random.default_rng(0)
+    law = PAGE.draw_archetypes(rng, q=3)
+    policies = PAGE.enumerate_policies(*law.r.shape[1:])[::40]
+    exact = PAGE.population(law, policies)
+    drawn = PAGE.values(PAGE.draw_contexts(rng, law, 40_000), policies)
+    error = drawn.std(1) / np.sqrt(drawn.shape[1])
+    assert (np.abs(drawn.mean(1) - exact) < 5 * error + 1e-9).all()
+    pays = np.array([0.2, 0.8]).reshape(2, 1, 1, 1)
+    single = PAGE.Archetypes(np.ones((2, 1, 1, 1, 1)), pays, np.ones(2))
+    assert PAGE.population(single, np.ones((1, 1, 1, 1)))[0] == pytest.approx(0.5)
+
+
+def test_no_context_is_drawn_twice():
+    law = PAGE.draw_archetypes(np.random.default_rng(0))
+    fam = PAGE.draw_contexts(np.random.default_rng(1), law, 500)
+    assert len(np.unique(fam.r.reshape(500, -1), axis=0)) == 500
+
+
+@pytest.mark.parametrize(("H", "share"), [(15, 0.061), (20, 0.123)])
+def test_printed_theorem_on_perm_fails_for_long_episodes(H, share):
+    """Two policies with returns H·1[c = v], H·1[c = w]: PERM errs with probability Φ(−23.2/H)."""
+    n = 1_000_000
+    bound = PERM.supervised(2, n)
+    assert bound * np.sqrt(n) == pytest.approx(23.2, abs=0.05)
+    assert PERM.failure(H, n, bound) == pytest.approx(share, abs=0.002)
+    assert PERM.failure(H, n, bound) > 0.05
+    assert PERM.failure(1, n, bound) < 1e-9  # returns in [0, 1]: the theorem holds
+    assert PERM.failure(H, n, H * PERM.supervised(2, n, factor=1.0)) < 0.001  # mended
+
+
+def test_perm_itself_fails_as_often_as_the_formula_says():
+    """Contexts are drawn and handed to PERM with a perfect oracle, and its gap is compared."""
+    n, H, runs = 401, 20, 400
+    bound = PERM.supervised(2, n)
+    ρ = bound / (2 * H) * (1 + 1e-9)
+    rng, failed = np.random.default_rng(0), 0
+    for _ in range(runs):
+        fam = PERM.two_contexts((rng.random(n) >= 0.5 + ρ).astype(int), H)
+        exact = PAGE.Estimate(fam.r, fam.P, np.zeros(fam.r.shape))
+        π = PAGE.perm(exact, PERM.always(H))
+        failed += 2 * ρ * H * (π[0, 0].argmax() == 1) > bound
+    expected = PERM.failure(H, n, bound)
+    assert expected > 0.05
+    assert abs(failed / runs - expected) < 4 * np.sqrt(expected / runs)
+
+
+def test_worst_gap_of_two_contexts_falls_like_the_root():
+    families = chapters.load("zero-shot/families")
+    gaps = [families.worst_gap(n) for n in (101, 10_001)]
+    assert np.log(gaps[1] / gaps[0]) / np.log(10_001 / 101) == pytest.approx(-0.5, abs=0.02)
+
+
 def test_counterexample_has_the_known_gaps():
     """Gaps of 0.189 and 0.197 after ten and a hundred thousand contexts, against 0.2 in the end."""
     for n, gap in ((10_000, 0.189), (100_000, 0.197)):
-        found = PAGE.counter_run(np.random.default_rng(0), "visits", n, 0.1, False)
+        found = PPPO.counter_run(np.random.default_rng(0), "visits differ", n)
         assert found["gap"] == pytest.approx(gap, abs=0.003)
         assert found["gap"] > found["bound"] and found["telescope"] > 1
-    mended = PAGE.counter_run(np.random.default_rng(0), "visits", 100_000, 0.1, True)
-    assert mended["gap"] < mended["bound"]
+    for case in ("visits of the best", "estimated visits", "visits agree"):
+        mended = PPPO.counter_run(np.random.default_rng(0), case, 100_000)
+        assert mended["gap"] < mended["bound"], case
 
 
 def test_long_horizon_breaks_the_printed_sum_but_not_the_mended_one():
-    found = PAGE.counter_run(np.random.default_rng(0), "long", 10_000, 20.0, False)
-    assert found["sum"] > 1 and found["share"] < 2 / 3 and found["repaired"] <= 1
+    found = PPPO.counter_run(np.random.default_rng(0), "twenty steps", 10_000)
+    assert found["sum"] > 1 and found["mended"] <= 1
 
 
-def test_rooms_agree_with_the_environment():
-    """The table that was read out square by square replays an episode of MiniGrid."""
-    pytest.importorskip("minigrid")
-    import pandas as pd
-    from minigrid.core.world_object import Wall
-    from minigrid.envs import CrossingEnv
-
-    H = 24
-    maps = PAGE.rooms(pd.DataFrame(PAGE.room_table(np.random.default_rng(0), 1)), H)
-    env = CrossingEnv(size=7, num_crossings=1, obstacle_type=Wall, max_steps=H)
-    env.reset(seed=0)
-    fam = PAGE.true_family(maps.P, maps.goal, maps.pay)
-    best, state = mdp.backward_induction(fam.P, fam.r), 0
-    for h in range(H):
-        action = int(best.policy[0, h, state])
-        _, reward, done, _, _ = env.step(action)
-        assert reward == pytest.approx(fam.r[0, h, state, action])
-        state = int(maps.P[0, state, action].argmax())
-        x, y = env.agent_pos
-        assert state == ((y - 1) * 5 + x - 1) * 4 + env.agent_dir
-        if done:
-            break
-    assert done and reward == pytest.approx(best.V[0, 0, 0])
+def test_the_chain_attains_the_covering_factor():
+    for H in (1, 2, 3, 8, 16):
+        assert PERM.lipschitz(H, 1e-6) == pytest.approx((H + 1) / 4, rel=1e-3)
 
 
-def test_lakes_are_gymnasiums():
-    pytest.importorskip("gymnasium")
-    maps = PAGE.frozen_lakes(5)
-    fam = PAGE.true_family(maps.P, maps.goal, maps.pay)
-    mdp.check_model(fam.P, fam.r)
-    assert len({walls.tobytes() for walls in maps.walls}) == 5
-    assert (mdp.backward_induction(fam.P, fam.r).V[:, 0, 0] > 0).all()
+def test_the_linear_counterexample_is_linear_and_well_explored():
+    fam, φ = PPPO.counter_family(A=3), np.tile(np.eye(3), (3, 1, 1))
+    φ[2] = np.eye(3)[2]
+    for x in (fam.P, fam.r[..., None]):
+        flat = x.reshape(2, 2, 9, -1)
+        for c, h in itertools.product(range(2), range(2)):
+            w, *_ = np.linalg.lstsq(φ.reshape(9, 3), flat[c, h], rcond=None)
+            np.testing.assert_allclose(φ.reshape(9, 3) @ w, flat[c, h], atol=1e-12)
+    c = LINEAR.explored(fam, np.full((2, 2, 3, 3), 1 / 3), φ)
+    np.testing.assert_allclose(c, [0.1, 1.0], atol=1e-9)
+
+
+def test_balanced_logs_do_not_change_what_perm_chooses():
+    """On the linear counterexample of PERM the uncertainty is the same for both actions."""
+    fam = PERM.two_contexts(np.array([0, 1]), 4)
+    N = np.full((2, 4, 1, 2, 1), 500.0)
+    estimate = LINEAR.linear(PAGE.Counts(N, N[..., 0] * fam.r), np.eye(2)[None], 1.0)
+    np.testing.assert_allclose(estimate.Γ[..., 0], estimate.Γ[..., 1])
+    scores = PAGE.pessimistic_values(estimate, PERM.always(4))
+    assert scores[0, 0] == pytest.approx(scores[1, 1]) and scores[0, 0] > scores[0, 1]
 
 
 def logs(n=2, K=6, H=3):
@@ -410,4 +499,4 @@ def test_too_few_trajectories_for_a_split_are_refused():
 def test_long_features_are_refused():
     _, _, _, whole, _ = problem(0)
     with pytest.raises(BookError, match="norm at most 1, got one of norm 2"):
-        PAGE.linear(whole, 2 * np.eye(6).reshape(2, 3, 6), β=1.0)
+        LINEAR.linear(whole, 2 * np.eye(6).reshape(2, 3, 6), β=1.0)

@@ -30,7 +30,7 @@ CHAPTERS = {
     ),
     "dueling": "COLDB, CONDB, LDB-Ind, NDB-Ind, Oracle",
     "model-based": "O-MBRL, PSRL, UCBVI, MVP, CPPO-LR, PEVI, BC, Oracle",
-    "zero-shot": "PERM, PPPO, PEVI, BC, Oracle",
+    "zero-shot": "PERM, PPPO, PEVI, BC, CQL, IQL, LEEP, Oracle",
 }
 
 

@@ -1,11 +1,14 @@
 """Bitsets and components against networkx; scores of partitions that are known."""
 
+from itertools import combinations
+
 import networkx as nx
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lib import graphs
 from lib.graphs import (
     alpha_range,
     components,
@@ -150,3 +153,47 @@ def test_alpha_scales_with_noise_and_dimension_and_hardly_with_rounds():
     # what keeps one cluster together approaches σd/√(2(1 + ln n))
     assert 2 * low == pytest.approx(0.5 * 10 / np.sqrt(2 * (1 + np.log(10_000))), rel=0.01)
     assert threshold(0) == 2
+
+
+def test_sets_keep_their_books_whatever_happens_to_them():
+    """Sizes, and users not yet checked, follow from who is where and who was checked."""
+    rng = np.random.default_rng(5)
+    sets = graphs.one_set(12)
+    for _ in range(300):
+        user = rng.integers(12)
+        what = rng.integers(4)
+        if what == 0 and sets.size[sets.cluster[user]] > 1:
+            free = min(set(range(12)) - set(sets.cluster))
+            assert graphs.leave(sets, user) == free == sets.cluster[user]
+        elif what == 1:
+            graphs.check(sets, user)
+        elif what == 2 and len(np.unique(sets.cluster)) > 1:
+            low, high = np.sort(rng.choice(np.unique(sets.cluster), 2, replace=False))
+            graphs.join(sets, low, high)
+        elif rng.random() < 0.1:
+            graphs.begin_phase(sets)
+        np.testing.assert_array_equal(sets.size, np.bincount(sets.cluster, minlength=12))
+        waiting = np.bincount(sets.cluster[~sets.checked], minlength=12)
+        np.testing.assert_array_equal(sets.unchecked, waiting)
+
+
+def test_first_close_pair_is_the_first_of_all_pairs_that_could_have_changed():
+    rng = np.random.default_rng(6)
+    for _ in range(200):
+        cluster = rng.integers(6, size=10)
+        size = np.bincount(cluster, minlength=10)
+        sets = graphs.Sets(
+            cluster, size, rng.random(10) < 0.9, np.zeros(10, int), rng.random(10) < 0.5
+        )
+        sets.unchecked[:] = np.bincount(cluster[~sets.checked], minlength=10)
+        centre, radius = rng.random((10, 2)), rng.random(10)
+        close = [
+            (V, W)
+            for V, W in combinations(range(10), 2)
+            if size[V] * size[W] > 0
+            and sets.unchecked[V] + sets.unchecked[W] == 0
+            and (sets.changed[V] or sets.changed[W])
+            and 2 * np.linalg.norm(centre[V] - centre[W]) < 0.5 * (radius[V] + radius[W]) + 0.1
+        ]
+        found = graphs.first_close(sets, centre, radius, 0.5, 0.1)
+        assert found == (close[0] if close else (10, 10))

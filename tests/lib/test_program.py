@@ -126,6 +126,17 @@ def test_a_class_of_a_notebook_is_found_in_its_cells(monkeypatch):
         program.text({"Lost": type("Lost", (), {"__module__": "__main__"})})
 
 
+@pytest.mark.parametrize("place", ["linear-bandits/index", "linear-bandits/experiments"])
+def test_a_page_has_one_name_where_it_runs_and_where_it_is_loaded(place, monkeypatch):
+    """What two pages of a chapter run is one text, so that it is compiled and computed once."""
+    monkeypatch.setenv("REGRETBOOK_ROOT", str(CODE))
+    monkeypatch.setenv("REGRETBOOK_PAGE", place)
+    package = program._Package({}, {}, {})
+    loaded = program._file(chapters.load(place.removesuffix("/index")).__name__, package)
+    other = program._Package({}, {}, {})
+    assert program._file("__main__", other) == loaded == place.replace("-", "_").replace("/", "_")
+
+
 MINE = '''\
 """What the reader measures."""
 
