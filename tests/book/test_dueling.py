@@ -179,7 +179,7 @@ def test_only_the_mended_test_keeps_what_it_finds():
     problem = make(1, users=20, m=2, d=5, items=200, arms=10, scale=8.0)
     ends = {
         test: run(start(problem, 20_000, width=8.0, alpha=a, test=test), problem, 20_000)
-        for test, a in (("printed", 4.0), ("mended", 0.8))
+        for test, a in (("printed", 2.0), ("mended", 0.8))
     }
     assert (ends["mended"].graph.size > 0).sum() == 2
     assert (ends["printed"].graph.size > 0).sum() > 5
