@@ -1,4 +1,4 @@
-"""`regretbook data add`: a reader's own ratings become a dataset that every page on ratings takes.
+"""`regretbook data add`: a reader's own ratings become a dataset beside those of the book.
 
 A file of users, items and ratings, with a header that names them or none at all, is checked line by
 line and written to `data/raw/NAME` as `user,item,rating`, users and items numbered in the order in
@@ -53,7 +53,7 @@ def add(project: Project, name: str, file: Path, columns: str | None) -> str:
     write(folder / datasets.CARD, card(name, file.name, found, text))
     return (
         f"{name}: {len(found.rows):,} ratings of {found.users:,} users on {found.items:,} items; "
-        f"give it to a page with -p dataset={name}"
+        f'read it with lib.datasets.ratings("{name}")'
     )
 
 
