@@ -47,6 +47,7 @@ def stage(project: Project, site: Site, found: Found, profile: str = "book") -> 
     pages = {name: page for name, (page, _) in found.items()}
     own = claimpages.pages(project, _board(project, found), pages, profile)
     alone = {name: text.encode() for name, text in own.items()}
+    alone[claimpages.STYLE.name] = claimpages.STYLE.read_bytes()
     _write_all(site.source, files)
     _write_all(site.claims, alone)
     content = [part for each in (files, alone) for item in sorted(each.items()) for part in item]

@@ -8,6 +8,7 @@ import html
 import re
 import subprocess
 from collections.abc import Callable
+from pathlib import Path
 
 from ci.cite import claim_bibtex
 from ci.contents import Pages, of_chapter
@@ -16,6 +17,7 @@ from lib import claims
 from lib.claims import OUTCOMES, Claim, badge_html, digits, text_html
 from lib.paths import Project
 
+STYLE = Path(__file__).with_name("claim.css")  # in `_static` the theme would load it everywhere
 NO_COMMIT = "0" * 40  # what git says of a line that is not committed
 MATHJAX = "../_static/mathjax/tex-chtml.js"
 TITLES = {"": "Verdict", "reconstruction": "Reconstruction", "advantage": "Advantage"}
@@ -91,7 +93,7 @@ def page(
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f'<title>{title}</title><link rel="stylesheet" href="../_static/claim.css">{script}'
+        f'<title>{title}</title><link rel="stylesheet" href="claim.css">{script}'
         f"</head>\n<body><main>\n{body}\n</main></body></html>\n"
     )
 

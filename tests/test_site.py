@@ -70,11 +70,22 @@ def browser():
 
 @pytest.fixture(scope="session")
 def visit(browser, site):
-    """Return a function that opens an address once and gives its page and the troubles it had."""
-    context = browser.new_context(color_scheme="light")
+    """Return a function that opens an address and gives its page and the troubles it had.
 
-    @functools.cache
+    The last page stays open for the next test of it; dozens of open ones would keep all cores busy.
+    """
+    context = browser.new_context(color_scheme="light")
+    shown = {}
+
     def open_page(address):
+        if address not in shown:
+            for page, _ in shown.values():
+                page.close()
+            shown.clear()
+            shown[address] = load(address)
+        return shown[address]
+
+    def load(address):
         page, troubles = context.new_page(), []
 
         def request(asked):
@@ -149,7 +160,7 @@ WIDE = """() => {
 }"""
 
 
-@pytest.mark.parametrize("name", PAGES)
+@pytest.mark.parametrize("name", PAGES, scope="module")  # all tests of a page one after the other
 def test_page_loads_clean_and_is_complete(visit, name):
     page, troubles = visit(f"{name}.html")
     assert troubles == []
@@ -162,7 +173,7 @@ def test_page_loads_clean_and_is_complete(visit, name):
     assert "generated:" not in page.content(), "a generated part was not filled in"
 
 
-@pytest.mark.parametrize("name", PAGES)
+@pytest.mark.parametrize("name", PAGES, scope="module")
 def test_page_fits_on_desk_and_phone_in_both_modes(visit, name):
     page, _ = visit(f"{name}.html")
     for width, scheme in itertools.product((DESK, PHONE), ("light", "dark")):
