@@ -1,6 +1,7 @@
 """Plans of whole pages, in real kernels: what is printed, and that nothing of it is left."""
 
 import json
+import re
 
 import pytest
 
@@ -121,7 +122,8 @@ def test_a_page_that_stand_ins_stop_is_planned_up_to_there(book, capsys):
         "linear-bandits: walks: 2 of 2",
         "linear-bandits: 5 of 5",
     ]
-    assert " h, " in out.splitlines()[1]  # a billion rounds
+    # A billion rounds take no seconds on any machine; how many minutes or hours is its affair.
+    assert re.search(r", [\d.]+ (min|h), ", out.splitlines()[1])
     assert "stopped in cell 5 (assert table.regret" in err
     assert "what comes after is not counted" in err
 
