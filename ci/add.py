@@ -53,7 +53,7 @@ def add(project: Project, name: str, file: Path, columns: str | None) -> str:
     write(folder / datasets.CARD, card(name, file.name, found, text))
     return (
         f"{name}: {len(found.rows):,} ratings of {found.users:,} users on {found.items:,} items; "
-        f'read it with lib.datasets.ratings("{name}")'
+        f"pages on ratings take it with -p dataset={name}"
     )
 
 

@@ -7,7 +7,21 @@ import re
 from pathlib import Path
 from typing import NamedTuple
 
-from ci import claimpages, evidence, parts, scoreboard
+import yaml
+
+from ci import (
+    claimpages,
+    evidence,
+    findings,
+    folds,
+    guide,
+    history,
+    objects,
+    parts,
+    scoreboard,
+    scorepage,
+)
+from ci.cite import scholar
 from ci.contents import Page, title_of
 from ci.execute import INJECTED, as_json, as_notebook, has_tag, own_code
 from ci.project import write
@@ -17,7 +31,6 @@ from lib import claims, toc
 from lib.errors import BookError
 from lib.paths import Project
 
-DOWNLOADS = "_static/downloads"
 GENERATED = re.compile(r"<!--\s*generated:\s*([\w-]+)((?:\s+[\w-]+)*)\s*-->")
 
 Found = dict[str, tuple[Page, Run | None]]
@@ -36,18 +49,21 @@ def stage(project: Project, site: Site, found: Found, profile: str = "book") -> 
     shared = [path.read_bytes() for path in (project.toc, project.config) if path.exists()]
     structure = [*shared, *files.values()]
     executable = {page.file: (page, run) for page, run in found.values()}
-    generated = makers(project, found, profile)
+    numbered = objects.numbers(project, list(found.values()))
+    generated = makers(project, found, profile, numbered)
     for file in toc.listed(project):
         text = (project.book / f"{file}.md").read_text(encoding="utf-8")
         structure.append(f"{file} {title_of(text, file)}".encode())
         if file in executable:
-            files |= page_files(project, *executable[file], generated)
+            files |= page_files(project, *executable[file], generated, numbered)
         else:
-            files[f"{file}.md"] = fill(text, file, generated).encode()
-    pages = {name: page for name, (page, _) in found.items()}
-    own = claimpages.pages(project, _board(project, found), pages, profile)
-    alone = {name: text.encode() for name, text in own.items()}
-    alone[claimpages.STYLE.name] = claimpages.STYLE.read_bytes()
+            title = title_of(text, file)
+            head = yaml.safe_dump({"myst": {"html_meta": scholar(project, title, f"{file}.html")}})
+            body = fill(text, file, generated) + parts.doors(project, title, file)
+            files[f"{file}.md"] = f"---\n{head}---\n\n{body}".encode()
+    known = _claims(project, found, profile)
+    files |= scoreboard.downloads(known.rows)
+    alone = claimpages.files(known)
     _write_all(site.source, files)
     _write_all(site.claims, alone)
     content = [part for each in (files, alone) for item in sorted(each.items()) for part in item]
@@ -70,13 +86,28 @@ def _board(project: Project, found: Found) -> scoreboard.Board:
     return scoreboard.board(claims.ledger(), evidence.gather(project, found.values()))
 
 
+def _claims(project: Project, found: Found, profile: str) -> claimpages.Book:
+    """Return everything that the pages of claims are made from."""
+    pages = {name: page for name, (page, _) in found.items()}
+    shown = {
+        name: claimpages.Shown(
+            parts.figures(run),
+            {table: f"{scoreboard.DOWNLOADS}/{page.place}/{table}.csv" for table in run.tables},
+        )
+        for name, (page, run) in found.items()
+        if run and run.ok
+    }
+    rows = _board(project, found)
+    return claimpages.Book(project, rows, pages, profile, history.read(project), shown)
+
+
 def _assets(book: Path) -> dict[str, bytes]:
     """Return the files of the book that are neither pages nor settings: styles, images, works."""
     files = {}
     for path in sorted(book.rglob("*")):
         name = path.relative_to(book)
         hidden = any(part.startswith((".", "__")) for part in name.parts)
-        if path.is_file() and not hidden and path.suffix not in (".md", ".yml", ".ipynb"):
+        if path.is_file() and not hidden and path.suffix not in (".md", ".yml", ".ipynb", ".py"):
             files[name.as_posix()] = path.read_bytes()
     return files
 
@@ -88,7 +119,9 @@ def _digest(parts: list[bytes]) -> str:
     return digest.hexdigest()
 
 
-def page_files(project: Project, page: Page, run: Run | None, generated: dict) -> dict[str, bytes]:
+def page_files(
+    project: Project, page: Page, run: Run | None, generated: dict, numbered: objects.Numbers
+) -> dict[str, bytes]:
     """Return the files of a page: itself with outputs and footers, and its downloads."""
     import nbformat
 
@@ -100,7 +133,7 @@ def page_files(project: Project, page: Page, run: Run | None, generated: dict) -
         return {f"{page.file}.ipynb": _filled(notebook, page, generated)}
     executed = nbformat.read(run.folder / "notebook.ipynb", as_version=4)
     notebook = merge(page.text, executed, run.info.profile)
-    folder, name = f"{DOWNLOADS}/{page.place}", page.name.replace("/", "-")
+    folder, name = f"{scoreboard.DOWNLOADS}/{page.place}", page.name.replace("/", "-")
     files = {
         f"{folder}/{name}.ipynb": as_json(notebook).encode(),
         f"{folder}/{name}.md": page.text.encode(),
@@ -108,7 +141,16 @@ def page_files(project: Project, page: Page, run: Run | None, generated: dict) -
     for table in run.tables.values():
         files[f"{folder}/{table.name}.csv"] = (run.folder / table.file).read_bytes()
     shown = copy.deepcopy(notebook)
+    for cell in shown.cells:
+        if has_tag(cell, "hide-input"):
+            own = cell.metadata.setdefault("mystnb", {})
+            own["code_prompt_show"] = folds.title(
+                cell.source, cell.outputs, own.get("code_prompt_show", "")
+            )
+    files |= objects.dress(shown, page, folder, numbered)
     footer = parts.footer(project, page, run, folder)
+    tags = scholar(project, page.title, f"{page.file}.html", run.info.started)
+    shown.metadata["myst"] = {"html_meta": tags}
     shown.cells.append(nbformat.v4.new_markdown_cell(footer, id="footer"))
     return files | {f"{page.file}.ipynb": _filled(shown, page, generated)}
 
@@ -154,7 +196,7 @@ def fill(text: str, file: str, generated: dict) -> str:
     return GENERATED.sub(part, text)
 
 
-def makers(project: Project, found: Found, profile: str) -> dict:
+def makers(project: Project, found: Found, profile: str, numbered: objects.Numbers) -> dict:
     """Return the makers of generated parts by name, with the words that each takes.
 
     They are called only when a page asks for them.
@@ -165,23 +207,54 @@ def makers(project: Project, found: Found, profile: str) -> dict:
     def board():
         return _board(project, found)
 
+    @functools.cache
+    def known():
+        return findings.read(project, claims.ledger())
+
+    def found_part(chapter):
+        listed = findings.part(board(), pages, known(), chapter)
+        count = scorepage.tally(board(), pages, chapter, profile)
+        return f"````{{div}} rb-found\n{listed}\n{count}\n````\n"
+
+    def picture(chapter, name):
+        return parts.picture_part(
+            [(page, run) for page, run in found.values() if page.chapter == chapter], name
+        )
+
+    def guide_part():
+        choices = guide.read(project, claims.ledger())
+        return guide.part(project, choices, board(), found, guide.costs(project))
+
     def cards():
         from lib import datasets
 
         return datasets.cards()
 
     def figure(chapter, name):
-        return parts.figure_part(
-            [run for page, run in found.values() if page.chapter == chapter], name
-        )
+        own = {page.name: run for page, run in found.values() if page.chapter == chapter}
+        return parts.figure_part(own, name, numbered)
+
+    def measured(name):
+        from ci import benchpage
+
+        return benchpage.part(project, found, name)
 
     return {
-        "scoreboard": (lambda: scoreboard.page(board(), pages, profile), ()),
-        "scoreboard-glance": (lambda: scoreboard.glance(board(), profile), ()),
-        "verdicts": (lambda chapter: scoreboard.verdicts(board(), pages, chapter), ("CHAPTER",)),
-        "tally": (lambda chapter: scoreboard.tally(board(), chapter, profile), ("CHAPTER",)),
+        "scoreboard": (
+            lambda: scorepage.page(board(), pages, profile, history.read(project)),
+            (),
+        ),
+        "scoreboard-glance": (lambda: scorepage.glance(board(), profile), ()),
+        "verdicts": (lambda chapter: scorepage.verdicts(board(), pages, chapter), ("CHAPTER",)),
+        "tally": (lambda chapter: scorepage.tally(board(), pages, chapter, profile), ("CHAPTER",)),
+        "found": (found_part, ("CHAPTER",)),
+        "use": (lambda c: findings.part(board(), pages, known(), c, "use"), ("CHAPTER",)),
+        "front": (lambda: findings.front(board(), pages, known(), picture), ()),
+        "map": (lambda: findings.chart(board(), pages, known()), ()),
+        "guide": (guide_part, ()),
         "dataset-cards": (cards, ()),
         "parameters": (lambda: parts.parameters_part(list(pages.values())), ()),
         "cite-table": (lambda: parts.cite_part(project, list(found.values())), ()),
         "figure": (figure, ("CHAPTER", "NAME")),
+        "bench": (measured, ("PART",)),
     }

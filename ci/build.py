@@ -9,8 +9,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 from ci import assemble, contents, parameters, runs, stale
 from ci.contents import Page, Pages
-from ci.display import say
+from ci.display import queued, say
 from ci.execute import Request, execute, report, stop
+from ci.finish import finish
 from ci.project import lock, shown, write
 from ci.runs import Run
 from ci.site import Site, site_of
@@ -75,7 +76,8 @@ def _execute(
     def one(page: Page) -> tuple[str, Run]:
         say(f"{page.name}: executing, profile {profile}")
         place = runs.place(project, page, profile)
-        request = Request(page, values[page.name], place, profile, engine, threads)
+        took = expected[page.name]
+        request = Request(page, values[page.name], place, profile, engine, threads, expected=took)
         run, failure = execute(project, request)
         if failure:
             report(project, request, failure)
@@ -83,14 +85,10 @@ def _execute(
             say(f"{page.name}: done in {run.info.seconds:.0f} s")
         return page.name, run
 
-    def cost(page: Page) -> float:
-        """Return what the page took last time; one that is new may take longest of all."""
-        run = runs.last(project, page, profile)
-        return run.info.seconds if run else float("inf")
-
-    # Whoever ends last should be short: the long pages begin.
-    order = sorted(pages, key=cost, reverse=True)
-    with ThreadPoolExecutor(jobs) as pool:
+    expected = {p.name: runs.expected(project, p, profile, values[p.name]) for p in pages}
+    # Whoever ends last should be short: the long pages begin, and one that is new may be longest.
+    order = sorted(pages, key=lambda page: expected[page.name] or float("inf"), reverse=True)
+    with ThreadPoolExecutor(jobs) as pool, queued(expected, jobs):
         try:
             return dict(pool.map(one, order))
         except BaseException:
@@ -152,6 +150,7 @@ def _publish(site: Site) -> None:
     for left in (new, old):
         shutil.rmtree(left, ignore_errors=True)
     shutil.copytree(site.rendered, new)
+    finish(new)
     shutil.copytree(site.claims, new / "claims")
     if site.html.exists():
         site.html.rename(old)

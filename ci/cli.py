@@ -40,7 +40,8 @@ def arguments() -> argparse.ArgumentParser:
         sub.set_defaults(function=function)
         return sub
 
-    command("list", "chapters and pages, their parameters, and the last run of each", list_pages)
+    pages = command("list", "chapters and pages, their parameters and published runs", list_pages)
+    pages.add_argument("--run", type=Path, metavar="DIR", help="with a run of your own instead")
 
     run = command("run", "execute pages", run_pages)
     run.add_argument("pages", metavar="PAGE", nargs="+", help="a chapter, or chapter/page")
@@ -54,6 +55,9 @@ def arguments() -> argparse.ArgumentParser:
         metavar="EXPERIMENT[,…]",
         help="compute these alone; the others are shown as recorded",
     )
+    run.add_argument(
+        "--policy", metavar="FILE:NAME", default="", help="a policy of yours in the comparison"
+    )
     run.add_argument("--out", type=Path, metavar="DIR", help="folder for notebook and tables")
 
     build = command("build", "execute what is stale, then build the HTML", build_book)
@@ -64,6 +68,7 @@ def arguments() -> argparse.ArgumentParser:
 
     plan = command("plan", "what a run would still compute: tasks, hours, memory", plan_pages)
     plan.add_argument("pages", metavar="PAGE", nargs="*")
+    plan.add_argument("-p", dest="options", metavar="name=value", action="append", default=[])
     plan.add_argument("--profile", default="book", help=PROFILE)
 
     claims = command("claims", "the scoreboard of the published runs", show_claims)
@@ -105,6 +110,28 @@ def arguments() -> argparse.ArgumentParser:
         "--columns", metavar="U,I,R", help="for add: which columns are user, item and rating"
     )
 
+    live = command("live", "the built book with a form on every page that runs it", serve_book)
+    live.add_argument("--profile", default="book", help="of which build (default: book)")
+    live.add_argument("--port", type=_whole, default=0, metavar="N", help="default: a free one")
+    live.add_argument("--open", action="store_true", help="open it in the browser")
+
+    lab = command("lab", "a page as a notebook in JupyterLab; saving changes the page", open_lab)
+    lab.add_argument("page", metavar="PAGE", help="a chapter, or chapter/page")
+    lab.add_argument("--no-browser", action="store_true", help="print the address alone")
+
+    bench = command(
+        "bench", "microseconds a round, beside bare kernels and libraries", bench_algorithms
+    )
+    bench.add_argument("algorithms", metavar="ALGORITHM", nargs="*", help="default: all")
+    bench.add_argument(
+        "--repeats", type=_count, default=7, metavar="N", help="how often to measure (default: 7)"
+    )
+    bench.add_argument(
+        "--only", type=_names, default=[], metavar="PART[,…]", help="rounds, libraries, growth, …"
+    )
+    bench.add_argument("--small", action="store_true", help="tiny problems, to try the command")
+    bench.add_argument("--record", action="store_true", help="keep the tables in results/bench")
+
     cite = command("cite", "BibTeX of pages or of a claim: version, commit, results", cite_pages)
     cite.add_argument("page", metavar="PAGE|CLAIM")
     cite.add_argument("--run", type=Path, metavar="DIR", help="as a run of your own has it")
@@ -138,6 +165,7 @@ def list_pages(project: Project, args) -> int:
     if not found:
         raise BookError(f"{project.toc.name} lists no chapter that is in {shown(project.book)}")
     kept = records.every(project)
+    own = {page.name: run for page, run in runs.below(args.run, found)} if args.run else {}
     for page in found.values():
         print(f"{page.name}  {page.title}")
         lines = {f"{name} = {p.default!r}": p for name, p in page.parameters.items()}
@@ -145,8 +173,9 @@ def list_pages(project: Project, args) -> int:
         for line, parameter in lines.items():
             allowed = f", in {parameter.range.text}" if parameter.range else ""
             print(f"    {line:<{width}}  {parameter.meaning}{allowed}")
-        run = runs.last(project, page)
-        print(f"    last run: {_describe(run.info) if run else 'none yet'}")
+        run = own.get(page.name) if args.run else runs.newest(project, page)
+        whose = "your run" if args.run else "published"
+        print(f"    {whose}: {_describe(run.info) if run else 'none yet'}")
         for record in kept.values():
             if (record.chapter, record.page) == (page.chapter, page.page):
                 for name, table in record.tables.items():
@@ -176,26 +205,29 @@ def run_pages(project: Project, args) -> int:
         from ci.experiments import having
 
         pages = having(pages, args.only)
+    if args.policy:
+        pages, args.policy = _open_to(pages, args.policy)
     values = [parameters.resolve(project, page, args.profile, options) for page in pages]
     engine = _engine(args.engine)
 
     from ci.execute import Request, execute, report
+    from ci.report import compare, summary
 
     failed, waiting = False, set(args.only)
     for page, chosen in zip(pages, values, strict=True):
         target = runs.place(project, page)
         if args.out:
             target = args.out.resolve() / (page.page if len(pages) > 1 else "")
-        request = Request(page, chosen, target, args.profile, engine, only=tuple(args.only))
+        only = tuple(args.only)
+        expected = runs.expected(project, page, args.profile, chosen)
+        more = {"only": only, "report": True, "policy": args.policy, "expected": expected}
+        request = Request(page, chosen, target, args.profile, engine, **more)
         run, failure = execute(project, request)
         if failure:
             failed = True
             report(project, request, failure)
             continue
-        print(f"notebook: {shown(run.folder / 'notebook.ipynb')}")
-        for table in run.tables.values():
-            print(f"table:    {shown(run.folder / table.file)}")
-        print(f"verdicts: {_counts(run)}")
+        print("\n".join(summary(project, compare(project, page, run), target)))
         waiting -= {table.name for table in run.tables.values() if table.source == "live"}
     if waiting and not failed:
         print(
@@ -206,10 +238,16 @@ def run_pages(project: Project, args) -> int:
     return 1 if failed or waiting else 0
 
 
-def _counts(run: runs.Run) -> str:
-    verdicts = [judgement.verdict for judgement in run.judgements]
-    counts = [f"{verdicts.count(name)} {name}" for name in dict.fromkeys(verdicts)]
-    return ", ".join(counts) or "no claim was checked"
+def _open_to(pages: list[contents.Page], policy: str) -> tuple[list[contents.Page], str]:
+    """Return the pages with a comparison that takes a policy of one's own, and where that is."""
+    from lib import guests
+
+    guests.load(policy)
+    takers = [page for page in pages if any("guests.added(" in c.source for c in page.cells)]
+    if not takers:
+        raise BookError(f"{pages[0].name} has no comparison that takes a policy of your own")
+    file, _, name = policy.rpartition(":")
+    return takers, f"{Path(file).resolve()}:{name}"
 
 
 def build_book(project: Project, args) -> int:
@@ -222,7 +260,7 @@ def build_book(project: Project, args) -> int:
 def plan_pages(project: Project, args) -> int:
     from ci.plan import plan
 
-    return plan(project, args.profile, args.pages)
+    return plan(project, args.profile, args.pages, parameters.parse_options(args.options))
 
 
 def show_claims(project: Project, args) -> int:
@@ -280,6 +318,32 @@ def show_data(project: Project, args) -> int:
     from ci.data import act
 
     return act(args.action, args.names, args.columns)
+
+
+def serve_book(project: Project, args) -> int:
+    import importlib.util
+
+    if not (importlib.util.find_spec("starlette") and importlib.util.find_spec("uvicorn")):
+        raise BookError("live needs packages more; get them with: pip install 'regretbook[live]'")
+    parameters.profile_values(project, args.profile, "")
+    from ci.live import serve
+
+    return serve(project, args.profile, args.port, args.open)
+
+
+def open_lab(project: Project, args) -> int:
+    from ci.lab import lab
+
+    return lab(project, args.page, not args.no_browser)
+
+
+def bench_algorithms(project: Project, args) -> int:
+    from ci.bench import bench
+
+    if args.record and (args.algorithms or args.small):
+        raise BookError("only whole parts of the bench are recorded; leave out names and --small")
+    words = args.repeats, args.small, args.record, args.only
+    return bench(project, args.algorithms, *words)
 
 
 def cite_pages(project: Project, args) -> int:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 
+from ci.cite import results_digest, tables_digest
 from ci.contents import Page
 from ci.runs import Run
 from ci.scoreboard import Evidence
@@ -22,10 +23,12 @@ def of_runs(found: Iterable[tuple[Page, Run | None]]) -> list[Evidence]:
 
 def _of_run(judgement: Judgement, page: Page, run: Run) -> Evidence:
     """Return a judgement as evidence: recorded where the run judged numbers of an earlier one."""
+    digest = results_digest(run)
     if judgement.recorded:
         commit = judgement.recorded.removeprefix("commit ").split()[0].rstrip(",")
-        return Evidence(judgement, page.name, "recorded", commit)
-    return Evidence(judgement, page.name, "live", run.info.commit)
+        profile = judgement.recorded.rpartition("profile ")[2] or run.info.profile
+        return Evidence(judgement, page.name, "recorded", commit, profile, digest)
+    return Evidence(judgement, page.name, "live", run.info.commit, run.info.profile, digest)
 
 
 def recorded(project: Project) -> list[Evidence]:
@@ -36,6 +39,8 @@ def recorded(project: Project) -> list[Evidence]:
             f"{record.chapter}/{record.page}",
             "recorded",
             record.origin.commit,
+            record.origin.profile,
+            tables_digest({name: table.sha256 for name, table in record.tables.items()}),
         )
         for record in records.every(project).values()
         for judgement in record.judgements

@@ -17,11 +17,11 @@ from typing import NamedTuple
 from ci import display, runs, stale
 from ci import parameters as params
 from ci.contents import Page
-from ci.project import commit, shown, write
+from ci.project import commit, environment, shown, write
 from ci.runs import Failure, Info
 from lib import journal, provenance
 from lib.files import require_writable
-from lib.paths import CODE, LIB, Project
+from lib.paths import LIB, Project
 
 INJECTED = "injected-parameters"
 CONNECTION = ".kernel.json"  # how to reach the kernel of a run
@@ -50,6 +50,9 @@ class Request(NamedTuple):
     threads: int | None = None  # cores that the kernel may use; None: all of them
     environment: dict = {}  # noqa: RUF012
     only: tuple[str, ...] = ()  # the experiments to compute; none: all
+    report: bool = False  # whether a reader wants to see it beside the published run
+    policy: str = ""  # a reader's own in the comparison, as in path/mine.py:MINE
+    expected: float = 0.0  # seconds that it took last time; 0 when nobody knows
 
 
 def log_of(project: Project, request: Request) -> Path:
@@ -116,9 +119,26 @@ def execute(project: Project, request: Request) -> tuple[runs.Run, Failure | Non
         digest = stale.digest(own | stale.inputs(project, page, entries))
         data = {e.name: e.digest for e in entries if isinstance(e, journal.Data) and e.digest}
         write(work / "notebook.ipynb", as_json(notebook))
-        runs.write_info(work, info._replace(status="ok", digest=digest, data=data))
+        if request.policy:
+            file = Path(request.policy.rpartition(":")[0])
+            write(work / file.name, file.read_bytes())
+        info = info._replace(status="ok", digest=digest, data=data)
+        if request.report:
+            _write_report(project, page, runs.Run(work, info, entries))
+        runs.write_info(work, info)
         runs.publish(project, work, target)
     return runs.read(target), None
+
+
+def _write_report(project: Project, page: Page, run: runs.Run) -> None:
+    """Write the report of a run, which must not be lost for want of one."""
+    from ci import report
+
+    try:
+        write(run.folder / report.FILE, report.text(project, report.compare(project, page, run)))
+    except Exception as error:
+        what = f"{type(error).__name__}: {error}"
+        display.say(f"regretbook: {page.name} ran, but has no report ({what})", sys.stderr)
 
 
 def as_json(notebook) -> str:
@@ -144,20 +164,22 @@ def _describe(project: Project, request: Request) -> Info:
         versions=provenance.versions(),
         machine=provenance.machine(),
         only=request.only,
+        policy=request.policy and os.path.basename(request.policy),
     )
 
 
 def _environment(project: Project, request: Request, work: Path) -> dict[str, str]:
     """Return what the kernel is told: our code, its page, run, engine and share of cores."""
     return {
-        "PYTHONPATH": os.pathsep.join(filter(None, [str(CODE), os.environ.get("PYTHONPATH")])),
-        "REGRETBOOK_ROOT": str(project.root),
+        **environment(project),
         "REGRETBOOK_PAGE": request.page.place,
         "REGRETBOOK_PROFILE": request.profile,
         "REGRETBOOK_ONLY": ",".join(request.only),
         "REGRETBOOK_VERIFY": "",
+        "REGRETBOOK_POLICY": request.policy,
         "REGRETBOOK_RUN": str(work),
         "REGRETBOOK_PROGRESS": str(work / "progress.jsonl"),
+        "REGRETBOOK_BESIDE": _beside(project, request),
         "REGRETBOOK_ENGINE": request.engine,
         "REGRETBOOK_THREADS": str(request.threads or provenance.cores()),
         **{f"{name}_NUM_THREADS": "1" for name in ("OPENBLAS", "MKL", "OMP")},
@@ -165,12 +187,20 @@ def _environment(project: Project, request: Request, work: Path) -> dict[str, st
     }
 
 
+def _beside(project: Project, request: Request) -> str:
+    """Return the folder of the published run whose curves the figures show in grey."""
+    if not request.report:
+        return ""
+    found = runs.beside(project, request.page, request.profile)
+    return str(found.folder) if found else ""
+
+
 def _execute(project: Project, request: Request, work: Path):
     """Run the page in a kernel of its own; return the clean notebook, or None and the failure."""
     name = request.page.name
     notebook = as_notebook(request.page.text)
     cells = own_code(notebook)
-    position = display.Position(name, len(cells), work / "progress.jsonl")
+    position = display.Position(name, len(cells), work / "progress.jsonl", request.expected)
     environment = _environment(project, request, work)
     with (
         open(log_of(project, request), "w", encoding="utf-8") as log,
@@ -201,7 +231,8 @@ def _papermill(page, changes: dict, root: Path, environment: dict, log, position
     numbers = {cell["id"]: number for number, cell in enumerate(own_code(page), 1)}
 
     def follow(cell, cell_index):
-        position.cell = numbers.get(cell["id"], position.cell)
+        if cell["id"] in numbers:
+            position.move(numbers[cell["id"]])
 
     return papermill.execute_notebook(
         page,

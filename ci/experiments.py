@@ -35,10 +35,14 @@ def _pattern(name: ast.expr) -> str:
     return "*"
 
 
+def named(page: Page, name: str) -> bool:
+    """Say whether a page has an experiment of this name."""
+    return any(fnmatchcase(name, pattern) for pattern in patterns(page) if pattern != "*")
+
+
 def mentions(page: Page, name: str) -> bool:
     """Say whether a page itself names a table, as an experiment or otherwise."""
-    written = any(fnmatchcase(name, pattern) for pattern in patterns(page) if pattern != "*")
-    return written or any(f'"{name}"' in cell.source for cell in page.cells)
+    return named(page, name) or any(f'"{name}"' in cell.source for cell in page.cells)
 
 
 def having(pages: list[Page], names: list[str]) -> list[Page]:

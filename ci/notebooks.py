@@ -47,15 +47,22 @@ def collect(folders: dict[str, Path], out: Path, url: str) -> list[str]:
     return names
 
 
+def launchers(name: str, url: str) -> dict[str, str]:
+    """Return where Colab and Binder open a notebook of the branch."""
+    place = urlsplit(url).path.strip("/")
+    return {
+        "Colab": f"https://colab.research.google.com/github/{place}/blob/notebooks/notebooks/"
+        f"{name}.ipynb",
+        "Binder": f"https://mybinder.org/v2/gh/{place}/notebooks?labpath=notebooks/{name}.ipynb",
+    }
+
+
 def index(names: list[str], url: str) -> str:
     """Return the page that links each notebook to Colab and Binder."""
-    place = urlsplit(url).path.strip("/")
-    colab = f"https://colab.research.google.com/github/{place}/blob/notebooks/notebooks"
-    binder = f"https://mybinder.org/v2/gh/{place}/notebooks?labpath=notebooks"
-    rows = [
-        f"| {name} | [Colab]({colab}/{name}.ipynb) | [Binder]({binder}/{name}.ipynb) |"
-        for name in names
-    ]
+    rows = []
+    for name in names:
+        links = (f"[{where}]({address})" for where, address in launchers(name, url).items())
+        rows.append(f"| {name} | {' | '.join(links)} |")
     head = ["# Executed notebooks", "", "| page | | |", "|---|---|---|"]
     return "\n".join([*head, *rows]) + "\n"
 

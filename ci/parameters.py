@@ -26,10 +26,13 @@ class Range(NamedTuple):
     open_low: bool = False
     open_high: bool = False
     choices: tuple | None = None
+    sizes: tuple[str, str] | None = None  # of a dataset: the users and items that it must have
 
     def contains(self, value) -> bool:
         if self.choices is not None:
             return value in self.choices
+        if self.sizes is not None:  # what `resolve` asks, which knows all parameters
+            return True
         if isinstance(value, str):
             return False
         above = value > self.low if self.open_low else value >= self.low
@@ -52,7 +55,7 @@ def parse_cell(source: str, chapter: str) -> dict[str, Parameter]:
         statements = ast.parse(source).body
     except SyntaxError as error:
         raise BookError(f"the parameters cell of {chapter} is not Python: {error.msg}") from None
-    comments = _comments(source)
+    noted = comments(source)
     found = {}
     for statement in statements:
         match statement:
@@ -73,14 +76,22 @@ def parse_cell(source: str, chapter: str) -> dict[str, Parameter]:
             raise BookError(
                 f"parameter {name} of {chapter} must be a bool, integer, number, text or list"
             )
-        comment = comments.get(statement.end_lineno) or comments.get(statement.lineno, "")
+        comment = noted.get(statement.end_lineno) or noted.get(statement.lineno, "")
         meaning, allowed = _meaning(comment, f"parameter {name} of {chapter}")
         parameter = Parameter(name, default, meaning, allowed)
         found[name] = parameter._replace(default=check(parameter, default, chapter))
+    for name, parameter in found.items():
+        sizes = parameter.range.sizes if parameter.range else None
+        for word in _terms("+".join(sizes)) if sizes else ():
+            if not word.isdecimal() and word not in found:
+                raise BookError(
+                    f"parameter {name} of {chapter} has the range {parameter.range.text}, but "
+                    f"{word!r} is no parameter"
+                )
     return found
 
 
-def _comments(source: str) -> dict[int, str]:
+def comments(source: str) -> dict[int, str]:
     """Return the comment of each line that has one."""
     tokens = tokenize.generate_tokens(io.StringIO(source).readline)
     return {
@@ -92,10 +103,12 @@ def _comments(source: str) -> dict[int, str]:
 
 def _meaning(comment: str, where: str) -> tuple[str, Range | None]:
     """Split 'rounds, in [1, 100]' into the meaning and the range."""
-    matched = re.fullmatch(r"(?:(.*),\s*)?in\s*([\[({].*[\])}])", comment)
+    matched = re.fullmatch(r"(?:(.*),\s*)?in\s*((?:datasets)?[\[({].*[\])}])", comment)
     if not matched:
         return comment, None
     text = matched[2]
+    if sizes := re.fullmatch(r"datasets\(([^,]+),([^,]+)\)", text):
+        return matched[1] or "", Range(text, sizes=(sizes[1].strip(), sizes[2].strip()))
     try:
         if text[0] == "{":
             return matched[1] or "", Range(text, choices=tuple(ast.literal_eval(f"[{text[1:-1]}]")))
@@ -250,7 +263,43 @@ def resolve(project: Project, page, profile: str = "book", options: dict | None 
         for name in page.parameters:
             if name in origin:
                 values[name] = check(page.parameters[name], origin[name], page.name)
+    for parameter in page.parameters.values():
+        check_dataset(page, parameter, values)
     return values
+
+
+def check_dataset(page, parameter: Parameter, values: dict) -> None:
+    """Refuse a dataset of a reader's that has no ratings, or too few users or items for the rest.
+
+    Any other parameter passes.
+    """
+    name = values[parameter.name]
+    if not (parameter.range and parameter.range.sizes) or name == parameter.default:
+        return
+    from lib import datasets
+
+    if name not in datasets.registry():
+        raise BookError(
+            f"parameter {parameter.name} of {page.name} is {name!r}, which is no dataset"
+            + (nearest(name, datasets.registry()) or "; `regretbook data add` makes one of a file")
+        )
+    has = datasets.counts(name)
+    need = [_sum(text, values) for text in parameter.range.sizes]
+    if has["users"] < need[0] or has["items"] < need[1]:
+        users, items = (f" ({each})" * (not each.isdecimal()) for each in parameter.range.sizes)
+        raise BookError(
+            f"{name} has {has['users']:,} users and {has['items']:,} items, but {page.name} needs "
+            f"{need[0]:,} users{users} and {need[1]:,} items{items}"
+        )
+
+
+def _sum(text: str, values: dict) -> int:
+    """Return the value of `users + 100`."""
+    return sum(int(word) if word.isdecimal() else values[word] for word in _terms(text))
+
+
+def _terms(text: str) -> list[str]:
+    return [word.strip() for word in text.split("+")]
 
 
 def check_options(options: dict, pages: list) -> None:

@@ -1,16 +1,25 @@
 """Generated Markdown: the footers of a page, and the parts of pages that runs fill in."""
 
+import functools
 import html
+import json
 import re
+from pathlib import Path
+from urllib.parse import quote
 
+from ci import forms, objects
 from ci import parameters as params
-from ci.cite import bibtex, results_digest
+from ci.cite import addresses, bibtex, results_digest
 from ci.contents import Page
 from ci.display import duration
+from ci.notebooks import launchers
 from ci.runs import Failure, Run
 from lib import journal
 from lib.errors import BookError
+from lib.maths import sentence
 from lib.paths import Project
+
+FIGURE = re.compile(r'<figure id="([^"]+)"')
 
 
 def _dropdown(title: str, body: str) -> str:
@@ -67,29 +76,54 @@ def downloads(page: Page, run: Run, folder: str) -> str:
     ]
     for name, table in run.tables.items():
         recorded = " (recorded run)" if table.source == "recorded" else ""
-        caption = re.sub(r"\$([^$]+)\$", r"\\(\1\\)", html.escape(table.caption))
         items.append(
-            f"{link(f'{name}.csv', f'{name}.csv')}: "
-            f'<span class="tex2jax_process mathjax_process">{caption}</span>{recorded}</li>'
+            f"{link(f'{name}.csv', f'{name}.csv')}: {sentence(table.caption)}{recorded}</li>"
         )
     return '<ul class="rb-downloads">\n' + "\n".join(items) + "\n</ul>"
 
 
+def rerun(project: Project, page: Page, run: Run) -> str:
+    """Return the command that reruns a page; where scripts run, a form that builds it."""
+    command = params.command(project, page, run.info.profile, run.info.parameters)
+    data = forms.form(project, page, run.info.profile, {run.info.profile: run.info.seconds})
+    return (
+        f'<div class="rb-rerun"><p><code>{html.escape(command)}</code></p>'
+        f"{forms.script(data)}</div>\n\n"
+        "Run the command in a clone of the book; `regretbook live` runs pages from the browser."
+    )
+
+
 def footer(project: Project, page: Page, run: Run, folder: str) -> str:
     """Return the four footers of an executed page."""
-    command = params.command(project, page, run.info.profile, run.info.parameters)
-    rerun = (
-        f"```bash\n{command}\n```\n\nAdd `-p name=value` to change a parameter; "
-        f"`regretbook list` shows their names, meanings and ranges."
-    )
     return "\n".join(
         [
-            _dropdown("Rerun this page", rerun),
+            _dropdown("Rerun this page", rerun(project, page, run)),
             _dropdown("Provenance", provenance(run)),
             _dropdown("Cite this page", f"```bibtex\n{bibtex(project, page, run)}\n```"),
             _dropdown("Downloads", downloads(page, run, folder)),
+            doors(project, page.title, page.file, page),
         ]
     )
+
+
+def doors(project: Project, title: str, file: str, page: Page | None = None) -> str:
+    """Return buttons to the source of a page and to machines that run it, once it is public."""
+    repository = addresses(project).repository
+    if not repository:
+        return ""
+    subject = quote(f"{title} ({file})")
+    links = {
+        "Edit this page": f"{repository}/edit/HEAD/book/{file}.md",
+        "Report an issue": f"{repository}/issues/new?title={subject}",
+    }
+    if page:
+        found = launchers(page.name.replace("/", "-"), repository)
+        links |= {f"Open in {where}": address for where, address in found.items()}
+    buttons = " ".join(
+        f'<a class="rb-door" href="{html.escape(address)}">{text}</a>'
+        for text, address in links.items()
+    )
+    return f'\n<p class="rb-doors-out">{buttons}</p>\n'
 
 
 def failed(error: Failure) -> str:
@@ -139,17 +173,42 @@ def cite_part(project: Project, found: list[tuple[Page, Run | None]]) -> str:
     return "\n".join(entries)
 
 
-def figure_part(runs: list[Run | None], name: str) -> str:
-    """Return one figure of the executed pages of a chapter, for use on another page."""
-    import nbformat
+def figures(run: Run) -> dict[str, str]:
+    """Return the figures that an executed page shows, by name, as they stand in it."""
+    path = run.folder / "notebook.ipynb"
+    return _figures(path, path.stat().st_mtime_ns)
 
-    if not all(run and run.ok for run in runs):
+
+@functools.cache
+def _figures(path: Path, modified: int) -> dict[str, str]:
+    """Read a notebook once in a process, and as plain JSON: nbformat checks all of it again."""
+    cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+    shown = (
+        "".join(output.get("data", {}).get("text/html", ""))
+        for cell in cells
+        for output in cell.get("outputs", [])
+    )
+    return {found[1]: markup for markup in shown if (found := FIGURE.search(markup))}
+
+
+def figure_part(runs: dict[str, Run | None], name: str, numbered: objects.Numbers) -> str:
+    """Return one figure of the executed pages of a chapter, for use on another page."""
+    if not all(run and run.ok for run in runs.values()):
         return "*The figure appears here when its chapter has been executed.*\n"
-    for run in runs:
-        notebook = nbformat.read(run.folder / "notebook.ipynb", as_version=4)
-        for output in (output for cell in notebook.cells for output in cell.get("outputs", [])):
-            markup = output.get("data", {}).get("text/html", "")
-            if f'id="{name}"' in markup:
-                return f"``````{{raw}} html\n{markup}\n``````\n"
-    where = runs[0].info.chapter if runs else "no executed chapter"
+    for page, run in runs.items():
+        if name in (shown := figures(run)):
+            markup = objects.with_number(shown[name], page, numbered)
+            return f"``````{{raw}} html\n{markup}\n``````\n"
+    where = next(iter(runs.values())).info.chapter if runs else "no executed chapter"
     raise BookError(f"a page asks for figure {name!r}, which {where} does not show")
+
+
+def picture_part(found: list[tuple[Page, Run | None]], name: str) -> str:
+    """Return a figure of a chapter without its caption, small, which leads to where it stands."""
+    for page, run in found:
+        markup = figures(run).get(name, "") if run and run.ok else ""
+        if "<svg" in markup:
+            svg = markup[markup.index("<svg") : markup.rindex("</svg>") + len("</svg>")]
+            link = f'<a class="rb-thumb" href="{page.file}.html#{name}">{svg}</a>'
+            return f"``````{{raw}} html\n{link}\n``````\n"
+    return ""

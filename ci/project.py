@@ -1,13 +1,14 @@
 """What every command does with a project: ask git, write safely, hold a lock."""
 
 import contextlib
+import os
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 from lib.errors import BookError
 from lib.files import write_atomically
-from lib.paths import Project
+from lib.paths import CODE, Project
 
 
 def shown(path: Path) -> str:
@@ -32,6 +33,14 @@ def commit(project: Project) -> tuple[str, bool]:
         return git("rev-parse", "HEAD"), bool(git("status", "--porcelain", ".", ":!results"))
     except (OSError, subprocess.CalledProcessError):
         return "unknown", False
+
+
+def environment(project: Project) -> dict[str, str]:
+    """Return what a process of ours is told: where our code is, and which project it works on."""
+    return {
+        "PYTHONPATH": os.pathsep.join(filter(None, [str(CODE), os.environ.get("PYTHONPATH")])),
+        "REGRETBOOK_ROOT": str(project.root),
+    }
 
 
 def write(path: Path, content: str | bytes) -> None:

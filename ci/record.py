@@ -36,7 +36,8 @@ def record(
     """Copy tables and verdicts of the last runs of a chapter's pages into results/.
 
     Without names all tables that a run computed are copied. A table that was itself read from
-    results/ never is: that would pass it off as a new run. All is checked before any is written.
+    results/ never is: that would pass it off as a new run; if its experiment has moved to this
+    page, its old record moves, too. All is checked before any is written.
     """
     folder = records.folder(project, pages[0].chapter, profile)
     chosen = [
@@ -53,7 +54,7 @@ def record(
             if table.name in texts:
                 raise BookError(f"two pages have a table {table.name!r}; rename one of them")
             texts[table.name] = _content(each.run, table)
-    new = [_merged(each) for each in chosen]
+    new = [_merged(each, _moved(project, profile, each)) for each in chosen]
     rest = _robbed(project, profile, new)
     for name, content in texts.items():
         write(folder / f"{name}.csv", content)
@@ -124,6 +125,8 @@ def _check(project: Project, chosen: Chosen, allow_dirty: bool) -> None:
             f"the last run of {page.name} had other values of {', '.join(other)} than profile "
             f"{run.info.profile} has; run it again without -p"
         )
+    if run.info.policy:
+        raise BookError(f"the last run of {page.name} had a policy of yours; run it without")
     for table in run.tables.values():
         computed = table.source == "live" and table.seconds is not None
         known = old.tables.get(table.name) if old else None
@@ -153,7 +156,20 @@ def _content(run: Run, table: Table) -> bytes:
     return content
 
 
-def _merged(chosen: Chosen) -> Record:
+def _moved(project: Project, profile: str, chosen: Chosen) -> dict[str, Recorded]:
+    """Return what other pages have recorded of experiments of this page that its run read."""
+    page, run = chosen.page, chosen.run
+    names = [name for name, table in run.tables.items() if table.source == "recorded"]
+    own = {name for name in names if experiments.named(page, name)}
+    return {
+        name: table
+        for path, other in records.every(project, page.chapter).items()
+        for name, table in other.tables.items()
+        if path.parent.name == profile and other.page != page.page and name in own
+    }
+
+
+def _merged(chosen: Chosen, moved: dict[str, Recorded]) -> Record:
     """Return the new record of a page: what this run has, and the tables of earlier runs.
 
     A verdict that this run could not give stays as it was recorded.
@@ -177,7 +193,7 @@ def _merged(chosen: Chosen) -> Record:
         title = records.title(judgement)
         if title in now and now[title].verdict == "not run" != judgement.verdict:
             now[title], rules[title] = judgement, old.rules.get(title, rules[title])
-    kept = old.tables if old else {}
+    kept = moved | (old.tables if old else {})
     new = {
         table.name: Recorded(
             table.sha256, table.caption, origin, _seconds(table, kept.get(table.name))

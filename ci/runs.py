@@ -53,6 +53,7 @@ class Info(NamedTuple):
     status: str = "running"  # then "ok" or "failed"
     digest: str = ""  # of everything that the run depended on
     only: tuple[str, ...] = ()  # the experiments that were to be computed; none: all
+    policy: str = ""  # a reader's own in the comparison, as in mine.py:MINE
     error: Failure | None = None
     data: dict = {}  # noqa: RUF012  # dataset: digest, of those that the run read
     files: dict = {}  # noqa: RUF012  # every other file of the folder: digest
@@ -79,8 +80,13 @@ class Run(NamedTuple):
     @property
     def judgements(self) -> list[journal.Judgement]:
         """Return the last judgement of every claim and question."""
-        found = {(entry.id, entry.question): entry for entry in self.entries(journal.Judgement)}
-        return list(found.values())
+        return judgements_of(self.journal)
+
+
+def judgements_of(entries: list[journal.Entry]) -> list[journal.Judgement]:
+    """Return the last judgement of every claim and question in a journal."""
+    judged = (entry for entry in entries if isinstance(entry, journal.Judgement))
+    return list({(entry.id, entry.question): entry for entry in judged}.values())
 
 
 def write_info(folder: Path, info: Info) -> None:
@@ -125,6 +131,17 @@ def published(project: Project, page: Page, profile: str = "book") -> Run | None
     return run if run and run.ok else None
 
 
+def newest(project: Project, page: Page) -> Run | None:
+    """Return the newest run that a build published, of whichever profile."""
+    found = map(read, (project.build / "executed").glob(f"*/{page.place}"))
+    return max((r for r in found if r and r.ok), key=lambda r: r.info.started, default=None)
+
+
+def beside(project: Project, page: Page, profile: str) -> Run | None:
+    """Return the published run that a run is compared with: the book's, else its profile's."""
+    return published(project, page) or published(project, page, profile)
+
+
 def _folders(project: Project, page: Page) -> list[Path]:
     """Return where a run of a page may be: that of `run`, and those of builds."""
     return [place(project, page), *(project.build / "executed").glob(f"*/{page.place}")]
@@ -135,6 +152,12 @@ def last(project: Project, page: Page, profile: str | None = None) -> Run | None
     found = [run for folder in _folders(project, page) if (run := read(folder)) and run.ok]
     found = [run for run in found if profile in (None, run.info.profile)]
     return max(found, key=lambda run: run.info.started, default=None)
+
+
+def expected(project: Project, page: Page, profile: str, parameters: dict) -> float:
+    """Return the seconds that a page took last time with these parameters, 0 when nobody knows."""
+    run = last(project, page, profile)
+    return run.info.seconds if run and run.info.parameters == parameters else 0.0
 
 
 def require_last(project: Project, page: Page, profile: str) -> Run:

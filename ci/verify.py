@@ -137,14 +137,20 @@ def _strays(project: Project, chapters: set[str] | None, profile: str | None) ->
         parts = path.relative_to(project.results).parts
         if (chapters and parts[0] not in chapters) or (profile and profile not in parts):
             continue
-        listed = []
+        listed, noted = [], None
         for record in path.parent.glob("*.json"):
             try:
-                listed += [record.stem] * (path.stem in records.read(record).tables)
+                tables = records.read(record).tables
             except BookError:  # said elsewhere
                 listed.append(record.stem)
-        if len(parts) != 3 or not listed:
+                continue
+            if path.stem in tables:
+                listed.append(record.stem)
+                noted = tables[path.stem]
+        if len(parts) not in (2, 3) or not listed:
             troubles.append(records.trouble(path, None))
+        elif len(parts) == 2:  # of no page: what `bench` measured
+            troubles += filter(None, [records.trouble(path, noted)])
         elif len(listed) > 1:
             troubles.append(f"{records.where(path)} is recorded by {' and by '.join(listed)}")
     return troubles

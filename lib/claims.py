@@ -9,17 +9,17 @@ import ast
 import html
 import math
 import os
-import re
 import sys
 from collections.abc import Callable, Iterable
 from functools import cache
+from itertools import product
 from numbers import Real
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
-from lib import journal, measure, toc
+from lib import journal, maths, measure, toc
 from lib.errors import BookError, nearest
 from lib.files import read_yaml
 from lib.journal import Judgement
@@ -53,8 +53,6 @@ JOINED = {
 }
 POINTS = 65  # of an interval at which the rule is asked
 RESERVED = ("id", "values", "question", "figure", "note", "control", "sizes")
-# MathJax typesets an output only inside these classes.
-MATHS = "tex2jax_process mathjax_process"
 FUNCTIONS = {"abs": abs, "min": min, "max": max}
 ALLOWED = (
     ast.Expression, ast.BoolOp, ast.And, ast.Or, ast.UnaryOp, ast.Not, ast.USub,
@@ -147,7 +145,7 @@ class Verdict(NamedTuple):
         if small:
             parts.append(f"<small>{text_html(small)}</small>")
         parts.append(f"<small>Rule for {text_html(rule.measure)}: {html.escape(str(rule))}</small>")
-        return f'<div class="rb-check {MATHS}">{"<br>".join(parts)}</div>'
+        return f'<div class="rb-check">{"<br>".join(parts)}</div>'
 
 
 def parse(text: str) -> ast.Expression:
@@ -215,7 +213,26 @@ def over_interval(claim: Claim, question: str, measured: Measured, facts: dict) 
     points = {value, low, high, *np.linspace(low, high, POINTS).tolist()}
     if claim.number and low < claim.number.value < high:
         points.add(claim.number.value)  # a narrow tolerance may lie between two points
-    return joined(at_point(claim, question, point, facts) for point in points)
+    cases = corners(facts)
+    return joined(at_point(claim, question, point, case) for point in points for case in cases)
+
+
+def flat(facts: dict) -> dict:
+    """Return facts as numbers; the ends of an interval stand beside it as `_low` and `_high`."""
+    found = {}
+    for name, value in facts.items():
+        if isinstance(value, Measured):
+            found |= {name: value.value, f"{name}_low": value.low, f"{name}_high": value.high}
+        else:
+            found[name] = np.asarray(value).item()
+    return found
+
+
+def corners(facts: dict) -> list[dict]:
+    """Return the facts as measured, and with each one that has an interval at both of its ends."""
+    uncertain = [name for name in facts if {f"{name}_low", f"{name}_high"} <= facts.keys()]
+    ends = ([facts[name], facts[f"{name}_low"], facts[f"{name}_high"]] for name in uncertain)
+    return [{**facts, **dict(zip(uncertain, chosen, strict=True))} for chosen in product(*ends)]
 
 
 def decide(
@@ -336,19 +353,20 @@ def judge(
     note: str = "",
     control=None,
     sizes: dict | None = None,
-    **facts: float,
+    **facts: float | Measured,
 ) -> Verdict:
     """Judge a claim by its rule, show the verdict with what the rule used, and write it down.
 
     `values` is a number, a `Measured`, or one number for each of at least two trials; `control`
-    is the same of a method that must fail the rule. `facts` are the further names of the rule.
+    is the same of a method that must fail the rule. `facts` are the further names of the rule; one
+    that is `Measured` counts with its interval, as the measurement itself does.
     `sizes` says what the parameters of the page do not.
     """
     claim = _own(id)
     question = question_of(claim, question)
     measured = _checked(claim, "measured", values)
     beside = None if control is None else _checked(claim, "control", control)
-    facts = {name: np.asarray(value).item() for name, value in facts.items()}
+    facts = flat(facts)
     for name, value in facts.items():
         if not (isinstance(value, Real) and math.isfinite(value)):
             raise BookError(f"claim {id}: {name} is {value}, but a verdict needs finite numbers")
@@ -602,8 +620,8 @@ def digits(value: float) -> str:
 
 
 def text_html(text: str) -> str:
-    r"""Escape a statement and turn its $…$ into \(…\), which MathJax typesets inside outputs."""
-    return re.sub(r"\$([^$]+)\$", r"\\(\1\\)", html.escape(text))
+    """Escape a statement and typeset its `$maths$`."""
+    return maths.sentence(text)
 
 
 def badge_html(verdict: str) -> str:

@@ -320,10 +320,21 @@ def ratings(name: str) -> pd.DataFrame:
     MovieLens and Amazon add `time` (seconds since 1970; not in the embedded set), Amazon `helpful`
     and `total` votes, Yelp `label` (−1 filtered as fake, +1 genuine) and `date`.
     """
-    form = _entry(name)["format"]
-    if form.startswith("hetrec"):
+    return formats.read(_rated(name)["format"], _need(name)[0])
+
+
+def counts(name: str) -> dict[str, int]:
+    """Return how many rows, users and items a dataset of ratings has; it must be at hand."""
+    entry = _rated(name)
+    _need(name)
+    return entry["counts"]
+
+
+def _rated(name: str) -> dict:
+    entry = _entry(name)
+    if entry["format"].startswith("hetrec"):
         raise BookError(f"{name} holds tags, not ratings: read it with datasets.tags('{name}')")
-    return formats.read(form, _need(name)[0])
+    return entry
 
 
 def tags(name: str) -> pd.DataFrame:

@@ -18,7 +18,7 @@ import joblib
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from lib import program, provenance, store
+from lib import compiling, journal, program, provenance, store
 from lib.errors import BookError
 from lib.files import require_writable
 from lib.lifetime import end_with_parent
@@ -104,6 +104,7 @@ def run(tasks: list[Task], label: str) -> list[dict[str, np.ndarray] | None]:
         for address, done in _computed(engine, waiting, progress):
             store.save(address, done.result, store.Cost(done.seconds, waiting[address].work))
             found[address] = done.result
+    journal.note(journal.Compiled(round(compiling.seconds(), 2)))
     return [found.get(address) for address in addresses]
 
 

@@ -5,6 +5,7 @@ page's mode; every other colour has a contrast of at least 3:1 on both backgroun
 """
 
 import io
+import json
 import re
 from collections.abc import Mapping
 from html import escape
@@ -19,8 +20,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from scipy import stats
 
-from lib import journal
+from lib import beside, ends, guests, journal, maths, plotted
 from lib.errors import BookError, nearest
+from lib.files import write_atomically
 
 BLUE, VERMILLION, GREEN, MAUVE, ORANGE, SKY, OLIVE, GREY, BROWN, VIOLET = PALETTE = (
     "#0072B2",
@@ -146,6 +148,8 @@ def style(name: str, variant: int = 0) -> dict:
     `LinUCB (tuned)` is a variant of `LinUCB`: colour and marker stay, `variant` changes the line.
     """
     base = name.split(" (")[0]
+    if base in guests.names():
+        return {"color": VIOLET, "marker": "*", "linestyle": SOLID, "linewidth": 2.4}
     if base not in STYLES:
         raise BookError(
             f"No style for {name!r}{nearest(base, STYLES)}; add the algorithm to "
@@ -233,29 +237,52 @@ def curves(
             continue
         # staggered, so that markers of curves that coincide do not hide one another
         spots = (0.035 * (order % 4), 0.14)
-        ax.plot(line.index, line["mean"], label=label, markevery=spots, **look)
+        (drawn,) = ax.plot(line.index, line["mean"], label=label, markevery=spots, **look)
         if band and line["low"].notna().any():
             ax.fill_between(
                 line.index, line["low"], line["high"], color=look["color"], alpha=0.18, linewidth=0
             )
+            plotted.keep_band(drawn, line["low"].to_numpy(), line["high"].to_numpy())
 
 
 def show(fig: Figure, name: str, caption: str, alt: str, legend: bool = True) -> None:
     """Put the figure into the page as inline SVG, with caption and alternative text, and close it.
 
-    Labelled artists get one legend below all panels, unless the figure already has one.
+    Curves of a single panel get their names at their ends, where these fit; other labelled artists
+    get one legend below all panels, unless the figure already has one.
     """
+    made = _prepare(fig, name, caption, alt, legend)
+    body = _canvas(fig, name, alt)
+    csv = plotted.data(fig).to_csv(index=False, float_format="%.6g")
+    files = _keep(fig, name, alt, made)
+    plt.close(fig)
+    _publish(name, body, caption, alt, csv, *files)
+
+
+def html(fig: Figure, name: str, caption: str, alt: str, legend: bool = True) -> str:
+    """Return the figure as `show` puts it into a page, for a page that no kernel executes."""
+    _prepare(fig, name, caption, alt, legend)
+    body = _canvas(fig, name, alt)
+    plt.close(fig)
+    return _framed(name, body, caption)
+
+
+def _prepare(fig: Figure, name: str, caption: str, alt: str, legend: bool) -> str:
+    """Check the words of a figure, write its ticks, and return what it got: `names`, `legend`."""
     _check_words(name, caption=caption, alt=alt)
     for ax in fig.axes:
         _plain_ticks(ax)
-    if legend:
-        _legend_below(fig)
-    svg = _svg(fig, name, alt)
-    plt.close(fig)
+    if not legend:
+        return ""
+    if ends.name_curves(fig):
+        return "names"
+    return "legend" if _legend_below(fig) else ""
+
+
+def _canvas(fig: Figure, name: str, alt: str) -> str:
     # the width is inline for those who open the notebook itself, without the book's style sheet
     kind, width = ("rb-canvas rb-wide", 56) if fig.get_figwidth() > WIDTH else ("rb-canvas", 37)
-    body = f'<div class="{kind}" style="max-width: {width}rem" tabindex="0">{svg}</div>'
-    _publish(name, body, caption, alt)
+    return f'<div class="{kind}" style="max-width: {width}rem">{_svg(fig, name, alt)}</div>'
 
 
 def missing(name: str, text: str) -> None:
@@ -273,27 +300,44 @@ def _check_words(name: str, **texts: str) -> None:
             raise BookError(f"Figure {name} needs its {what}; it is empty.")
 
 
-def _publish(name: str, body: str, caption: str, alt: str) -> None:
-    journal.note(journal.Figure(name, caption, alt))
-    below = f"<figcaption>{_caption_html(caption)}</figcaption>" if caption else ""
-    html = f'<figure id="{name}" class="rb-figure">{body}{below}</figure>'
-    display({"text/html": html, "text/plain": caption or alt}, raw=True)
+def _keep(fig: Figure, name: str, alt: str, made: str) -> tuple[str, str]:
+    """Write the curves of a figure beside the run, and the figure over the published curves.
+
+    Return both files, "" for one that is not there.
+    """
+    run = journal.folder()
+    if run is None:
+        return "", ""
+    curves, picture = f"figures/{name}.json", f"figures/{name}.svg"
+    write_atomically(run / curves, (json.dumps(beside.panels(fig)) + "\n").encode())
+    if not beside.draw(fig, beside.published(name), GREY):
+        return curves, ""
+    for ax in fig.axes:
+        _plain_ticks(ax)
+    if made == "legend":
+        fig.legends[-1].remove()
+    if made:
+        _legend_below(fig)
+    write_atomically(run / picture, _svg(fig, f"{name}-beside", alt).encode())
+    return curves, picture
 
 
-def _caption_html(caption: str) -> str:
-    """Escape the caption and hand its `$maths$` to MathJax, which ignores the rest of an output."""
-    parts = re.split(r"\$([^$]+)\$", caption)
-    return "".join(
-        f'<span class="mathjax_process">\\({escape(part, quote=False)}\\)</span>'
-        if i % 2
-        else escape(part, quote=False)
-        for i, part in enumerate(parts)
-    )
+def _framed(name: str, body: str, caption: str) -> str:
+    below = f"<figcaption>{maths.sentence(caption)}</figcaption>" if caption else ""
+    return f'<figure id="{name}" class="rb-figure">{body}{below}</figure>'
 
 
-def _legend_below(fig: Figure) -> None:
+def _publish(name: str, body: str, caption: str, alt: str, csv: str = "", *files: str) -> None:
+    journal.note(journal.Figure(name, caption, alt, *files))
+    markup = _framed(name, body, caption)
+    data = {"text/csv": csv} if csv else {}
+    display({"text/html": markup, "text/plain": caption or alt} | data, raw=True)
+
+
+def _legend_below(fig: Figure) -> bool:
+    """Put one legend below all panels, unless there is one; say whether it did."""
     if fig.legends or any(ax.get_legend() for ax in fig.axes):
-        return
+        return False
     entries = {}
     for ax in fig.axes:
         for handle, label in zip(*ax.get_legend_handles_labels(), strict=True):
@@ -308,6 +352,7 @@ def _legend_below(fig: Figure) -> None:
             handlelength=2.6,
             columnspacing=1.4,
         )
+    return bool(entries)
 
 
 def _plain_ticks(ax: Axes) -> None:

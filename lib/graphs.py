@@ -135,7 +135,10 @@ def reach(edges, start, found, limit):
 
 
 class Sets(NamedTuple):
-    """A partition of the users whose sets split and merge, as SCLUB and RSCLUMB keep it."""
+    """A partition of the users whose sets split and merge, as SCLUB and RSCLUMB keep it.
+
+    The functions below take it, or any state that has its fields.
+    """
 
     cluster: np.ndarray  # (u,) number of each user's set
     size: np.ndarray  # (u,) users in each set, 0 for a number not in use
@@ -198,15 +201,16 @@ def join(sets, V, W):
 
 
 @compile_whole
-def first_close(sets, centre, radius, scale, slack):
-    """Return the first two checked sets that are close, or two times the number of users.
+def first_close(sets, centre, radius, scale, slack, rounds, often):
+    """Return the first two checked sets that are close, and how many pairs were compared.
 
-    Close means 2·‖centre_V − centre_W‖ < scale·(radius_V + radius_W) + slack. SCLUB's centres are
-    pooled estimates, RSCLUMB's averages of its users' estimates. Only pairs with a set that changed
-    are looked at: for the others nothing is new.
+    Close means 2·‖centre_V − centre_W‖ < scale·(radius_V + radius_W) + slack, and that the mean
+    numbers of rounds of their users differ by less than `often`. SCLUB's centres are pooled
+    estimates, RSCLUMB's averages of its users' estimates. Only pairs with a set that changed are
+    looked at: for the others nothing is new. Where no two are close, both are the number of users.
     """
     u = sets.size.size
-    first, second = u, u
+    first, second, compared = u, u, 0
     for V in range(u):
         if not sets.changed[V] or sets.size[V] == 0 or sets.unchecked[V] > 0:
             continue
@@ -215,9 +219,12 @@ def first_close(sets, centre, radius, scale, slack):
             if W == V or sets.size[W] == 0 or sets.unchecked[W] > 0:
                 continue
             if low < first or (low == first and high < second):
+                compared += 1
                 total = 0.0
                 for j in range(centre.shape[1]):
                     total += (centre[V, j] - centre[W, j]) ** 2
-                if 2 * np.sqrt(total) < scale * (radius[V] + radius[W]) + slack:
+                near = 2 * np.sqrt(total) < scale * (radius[V] + radius[W]) + slack
+                apart = rounds[V] / sets.size[V] - rounds[W] / sets.size[W]
+                if near and abs(apart) < often:
                     first, second = low, high
-    return first, second
+    return first, second, compared

@@ -7,7 +7,7 @@ kind of entry is a NamedTuple: `note` alone writes them, `read` alone reads them
 import json
 import os
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, get_args
 
 from lib.errors import BookError
 
@@ -41,11 +41,20 @@ class Table(NamedTuple):
 
 
 class Figure(NamedTuple):
-    """A figure that the page shows."""
+    """A figure that the page shows, with the files that hold its curves and a comparison."""
 
     name: str
     caption: str
     alt: str
+    curves: str = ""  # the numbers behind its lines
+    beside: str = ""  # the figure over the published curves, where there are any
+
+
+class Shown(NamedTuple):
+    """A table that the page shows to its reader, apart from those that it computed and keeps."""
+
+    name: str
+    caption: str
 
 
 class Judgement(NamedTuple):
@@ -79,8 +88,14 @@ class Compared(NamedTuple):
     skipped: str = ""  # why it was not computed again, where it was not
 
 
-KINDS = {kind.__name__.lower(): kind for kind in (Data, Loaded, Table, Figure, Judgement, Compared)}
-Entry = Data | Loaded | Table | Figure | Judgement | Compared
+class Compiled(NamedTuple):
+    """How long the run has compiled so far, noted after each of its simulations."""
+
+    seconds: float
+
+
+Entry = Data | Loaded | Table | Figure | Shown | Judgement | Compared | Compiled
+KINDS = {kind.__name__.lower(): kind for kind in get_args(Entry)}
 
 
 def folder() -> Path | None:

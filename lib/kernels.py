@@ -122,6 +122,8 @@ def rank_one_inverse(A_inverse, x, weight):
         scaled = scale * v[i]
         for j in range(i + 1):
             A_inverse[i, j] -= scaled * v[j]
+    for i in range(d):  # apart, so that the loop above runs on whole vectors
+        for j in range(i):
             A_inverse[j, i] = A_inverse[i, j]
     return norm
 

@@ -73,7 +73,7 @@ def backward_induction(P: np.ndarray, r: np.ndarray) -> Plan:
     """Plan in every model at once: V_h(s) = max_a r_h(s, a) + Σ P_h(s' | s, a) V_{h+1}(s')."""
     (P, r), places, batch, H = _batched((P, 3), (r, 2))
     B, S = len(places[0]), r.shape[2]
-    V, policy = np.zeros((B, H + 1, S)), np.empty((B, H, S), dtype=np.int64)
+    V, policy = np.zeros((B, H + 1, S)), np.empty((B, H, S), dtype=np.int16)
     _plan(P, r, *places, H, V, policy)
     return Plan(*(x.reshape(*batch, *x.shape[1:]) for x in (V, policy)))
 
@@ -82,7 +82,7 @@ def optimal_value(P: np.ndarray, r: np.ndarray) -> np.ndarray:
     """Return V_0 (..., S) alone; no table over steps is kept, so hundreds of models stay cheap."""
     (P, r), places, batch, H = _batched((P, 3), (r, 2))
     V = np.zeros((len(places[0]), 1, r.shape[2]))
-    _plan(P, r, *places, H, V, np.empty((0, 0, 0), dtype=np.int64))
+    _plan(P, r, *places, H, V, np.empty((0, 0, 0), dtype=np.int16))
     return V.reshape(*batch, V.shape[2])
 
 
@@ -175,8 +175,9 @@ def _distribution(start, S: int) -> np.ndarray:
 def _plan(P, r, at_P, at_r, H, V, policy):
     """Fill V, and policy unless it is empty; V with one step keeps only V_0."""
     S, A = r.shape[2], r.shape[3]
-    transposed = np.empty((S, S * A))  # by next state: the innermost loop is then a long vector
-    q, v = np.empty(S * A), np.empty(S)
+    # Pairs action by action, and by next state: every inner loop is then a long vector.
+    transposed = np.empty((S, A * S))
+    q, v, first = np.empty(A * S), np.empty(S), np.zeros(S)
     for b in range(at_P.size):
         for s in range(S):
             v[s] = 0.0
@@ -187,14 +188,14 @@ def _plan(P, r, at_P, at_r, H, V, policy):
                 for s in range(S):
                     for a in range(A):
                         for n in range(S):
-                            transposed[n, s * A + a] = model[s, a, n]
+                            transposed[n, a * S + s] = model[s, a, n]
             reward = r[at_r[b], h if r.shape[1] > 1 else 0]
             for s in range(S):
                 for a in range(A):
-                    q[s * A + a] = reward[s, a]
+                    q[a * S + s] = reward[s, a]
             for n in range(0, S - 3, 4):  # four at a time: q is read and written a quarter as often
                 v0, v1, v2, v3 = v[n], v[n + 1], v[n + 2], v[n + 3]
-                for i in range(S * A):
+                for i in range(A * S):
                     q[i] += (
                         transposed[n, i] * v0
                         + transposed[n + 1, i] * v1
@@ -202,20 +203,22 @@ def _plan(P, r, at_P, at_r, H, V, policy):
                         + transposed[n + 3, i] * v3
                     )
             for n in range(S - S % 4, S):
-                for i in range(S * A):
+                for i in range(A * S):
                     q[i] += transposed[n, i] * v[n]
             for s in range(S):
-                best = q[s * A]
-                for a in range(1, A):
-                    best = max(best, q[s * A + a])
-                v[s] = best
-                if V.shape[1] > 1:
-                    V[b, h, s] = best
-                if policy.size > 0:
-                    first = 0
-                    while q[s * A + first] < best - TIE:
-                        first += 1
-                    policy[b, h, s] = first
+                v[s] = q[s]
+            for a in range(1, A):
+                for s in range(S):
+                    v[s] = max(v[s], q[a * S + s])
+            if V.shape[1] > 1:
+                for s in range(S):
+                    V[b, h, s] = v[s]
+            if policy.size > 0:
+                for a in range(A - 1, -1, -1):  # downwards: the lowest of the best stays
+                    for s in range(S):
+                        first[s] = float(a) if q[a * S + s] >= v[s] - TIE else first[s]
+                for s in range(S):
+                    policy[b, h, s] = int(first[s])
         for s in range(S):
             V[b, 0, s] = v[s]
 

@@ -110,6 +110,15 @@ def recorded(name: str, profile: str = PRINTED) -> Experiment:
     return Experiment(table, "recorded", note, found.origin)
 
 
+def at_best(name: str, live: Experiment) -> Experiment:
+    """Return what is recorded of an experiment at the printed scale, or the live one.
+
+    For figures and tables; what is judged is the run itself.
+    """
+    found = recorded(name)
+    return live if found.table is None else found
+
+
 def profile() -> str:
     """Return the profile of the current run."""
     return os.environ.get("REGRETBOOK_PROFILE") or "book"

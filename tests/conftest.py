@@ -6,7 +6,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 os.environ["MPLBACKEND"] = "Agg"
-pytest_plugins = ["tests.sandbox"]
+pytest_plugins = ["tests.browser", "tests.sandbox"]
 
 # A busy machine is no mistake of a test.
 settings.register_profile("book", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -21,5 +21,18 @@ def no_run_of_the_shell(monkeypatch):
 
 
 def pytest_collection_modifyitems(items):
-    """Begin with the site: one worker builds the smoke book while the others test the rest."""
-    items.sort(key=lambda item: item.path.name != "test_site.py")
+    """Begin with the site: one worker builds the smoke book while the others test the rest.
+
+    The pages of a reader come last: by then the book has compiled most of what they run.
+    """
+    order = {"test_site.py": 0, "test_reader.py": 2}
+    items.sort(key=lambda item: order.get(item.path.name, 1))
+
+
+def pytest_terminal_summary(terminalreporter):
+    """Print what the pages of the book weigh, as the browser tests found it."""
+    reports = terminalreporter.getreports("passed") + terminalreporter.getreports("failed")
+    lines = [text for each in reports for key, text in each.user_properties if key == "page"]
+    if lines:
+        terminalreporter.section("pages: uncompressed weight of a first visit, nodes")
+        terminalreporter.write_line("\n".join(sorted(lines)))

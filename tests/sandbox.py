@@ -6,6 +6,7 @@ from typing import ClassVar
 
 import nbformat
 import pytest
+from bs4 import BeautifulSoup
 
 from ci import contents, execute, parameters, runs
 from lib import journal
@@ -147,6 +148,15 @@ class Sandbox:
         "live",
     )
     data: ClassVar = Data("ml-1m", "d1", "raw")
+
+    @staticmethod
+    def numbers(page: str) -> dict[str, list[int]]:
+        """Return the rows of the scoreboard's tables of counts by their titles."""
+        soup = BeautifulSoup(page, "html.parser")
+        return {
+            row.th.get_text(): [int(cell.get_text()) for cell in row.find_all("td")]
+            for row in soup.select(".rb-counts tbody tr")
+        }
 
     def edit(self, file: str, old: str, new: str) -> None:
         path = self.project.root / file

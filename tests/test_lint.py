@@ -11,8 +11,8 @@ from importlib.metadata import packages_distributions
 import jupytext
 import pytest
 
-from ci import contents
-from lib import cells, toc
+from ci import contents, findings
+from lib import cells, claims, toc
 from lib.paths import CODE as ROOT
 from lib.paths import project_at
 
@@ -20,6 +20,7 @@ LONGEST_CELL = 40  # lines that fit on a screen
 PROJECT = project_at(ROOT)
 BOOK = PROJECT.book
 PAGES = contents.discover(PROJECT)
+FINDINGS = findings.read(PROJECT, claims.ledger(PROJECT))
 CHAPTERS = [BOOK / f"{page.file}.md" for page in PAGES.values()]
 
 
@@ -51,9 +52,34 @@ def test_code_is_formatted():
     assert not (complaints := ruff("format", "--check", ".")), complaints
 
 
+def test_words_are_spelled():
+    done = subprocess.run(
+        [sys.executable, "-m", "codespell_lib", "."], cwd=ROOT, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 @pytest.mark.parametrize("page", [e for e in toc.entries(PROJECT) if e.page == toc.INDEX])
-def test_the_front_page_introduces_every_chapter(page):
-    assert f"| {{doc}}`{page.file}` |" in (BOOK / "index.md").read_text("utf-8")
+def test_the_front_page_and_the_first_screen_introduce_every_chapter(page):
+    assert page.chapter in FINDINGS
+    text = (BOOK / f"{page.file}.md").read_text("utf-8")
+    first = text[: text.index("{code-cell}")]
+    order = ["**Claimed.**", "**Found.**", f"<!-- generated: found {page.chapter} -->"]
+    order += ["**Use this.**", f"<!-- generated: figure {page.chapter} "]
+    places = [first.find(part) for part in order]
+    assert -1 not in places and places == sorted(places)
+
+
+def test_no_number_is_typed_into_a_finding():
+    """Numbers come from runs; what stands in maths or in a name is no result."""
+    words = [
+        text
+        for chapter in FINDINGS.values()
+        for finding in [*chapter.found, *chapter.use]
+        for text in (finding.holds, finding.fails, finding.open, finding.says)
+    ]
+    bare = [re.sub(r"\{[^}]*\}|\$[^$]*\$", "", text) for text in words]
+    assert not [text for text in bare if re.search(r"\d", text)]
 
 
 def test_no_two_modules_of_the_library_and_the_command_share_a_name():
@@ -167,13 +193,15 @@ def test_every_import_is_declared():
         re.match(r"[\w.-]+", requirement)[0].lower().replace("_", "-")
         for requirement in [*project["dependencies"], *extra]
     }
-    sources = [path.read_text("utf-8") for part in ("lib", "ci", "tests") for path in files(part)]
+    ours = [path for part in ("lib", "ci", "tests") for path in files(part)]
+    ours.remove(ROOT / "ci" / "libraries.py")  # has an environment of its own, see libraries.txt
+    sources = [path.read_text("utf-8") for path in ours]
     sources += ["\n".join(cell.source for cell in code_cells(path)) for path in CHAPTERS]
     owners = packages_distributions()
     used = {name for source in sources for name in imported(source)} - sys.stdlib_module_names
     undeclared = {
         name
-        for name in used - {"lib", "ci"}
+        for name in used - {"lib", "ci", "tests"}
         if not declared & {owner.lower().replace("_", "-") for owner in owners.get(name, [])}
     }
     assert not undeclared

@@ -9,6 +9,7 @@ from lib.linear import directions
 
 PAGE = chapters.load("clustering-of-bandits/deviations")
 PRACTICE = chapters.load("clustering-of-bandits/practice")
+ELSEWHERE = chapters.load("clustering-of-bandits/elsewhere")
 CLUBS = chapters.load("clustering-of-bandits")
 
 
@@ -18,7 +19,7 @@ def data_of(seed, users=16, m=2, d=4, n=60, noise=0.4, gap=1.2, deviation=0.0, i
     label = np.arange(users) * m // users
     theta = CLUBS.cluster_vectors(rng, m, d, gap)[label]
     theta = theta + deviation * directions(rng, users, d)
-    data = PRACTICE.draw_data(rng, theta, n, noise)
+    data = ELSEWHERE.draw_data(rng, theta, n, noise)
     for part in data:
         part[:idle] = 0
     return data, label
@@ -100,7 +101,7 @@ def test_without_deviations_it_finds_what_reclub_finds():
 def test_deviations_are_found_and_do_not_become_clusters():
     rng, tau, sigma, d = np.random.default_rng(3), 0.25, 0.5, 10
     theta = np.ones(d) / np.sqrt(d) + tau * rng.standard_normal((200, d))
-    data = PRACTICE.draw_data(rng, theta, 200, sigma)
+    data = ELSEWHERE.draw_data(rng, theta, 200, sigma)
     found = PAGE.recluster_mixed(*data, 1.0)
     assert found.clusters == 1 and not found.alone.any()
     assert 0.1 <= found.rho[0] <= 0.5, "τ²/σ² is 0.25"
@@ -109,9 +110,34 @@ def test_deviations_are_found_and_do_not_become_clusters():
 
 def test_strangers_are_alone_and_do_not_make_the_others_look_apart():
     data, _ = data_of(2, users=40, m=2, d=6, n=60, noise=0.3)
-    odd = PRACTICE.draw_data(np.random.default_rng(9), -3 * np.eye(6)[:2], 60, 0.3)
+    odd = ELSEWHERE.draw_data(np.random.default_rng(9), -3 * np.eye(6)[:2], 60, 0.3)
     data = PRACTICE.Data(*(np.concatenate(parts) for parts in zip(data, odd, strict=True)))
     found = PAGE.recluster_mixed(*data, 1.0)
     assert (np.bincount(found.group)[found.group[40:]] <= 2).all()
     assert found.rho[:40].max() <= 0.01
     assert not found.alone[:40].any()
+
+
+def test_uneven_clusters_halve_and_keep_their_vectors():
+    sizes = dict(users=40, m=4, d=8, items=30, gap=1.2)
+    problem = PAGE.make_hard(np.random.default_rng(3), arms=5, noise=0.1, uneven=True, **sizes)
+    np.testing.assert_array_equal(np.bincount(problem.label), [21, 11, 5, 3])
+    apart = np.linalg.norm(problem.theta[:, None] - problem.theta, axis=2)
+    same = problem.label[:, None] == problem.label
+    np.testing.assert_allclose(apart[same], 0, atol=1e-7)
+    np.testing.assert_allclose(apart[~same], 1.2)
+
+
+@pytest.mark.parametrize("users, m, d, noise, gap", [(40, 4, 5, 0.5, 1.0), (60, 5, 8, 0.8, 1.2)])
+def test_the_last_clusters_are_split_when_the_formula_says_so(users, m, d, noise, gap):
+    """The closed form of the price, and the criterion itself on arms in all directions."""
+    n = ELSEWHERE.rounds_needed(users, m, d, noise, gap)
+    price = d * np.log(users * n) + users * np.log(m / (m - 1))
+    assert (2 * users / m) * n * gap**2 / (4 * d * noise**2) == pytest.approx(price)
+    found = []
+    for part in (0.4, 2.0):
+        rng = np.random.default_rng(5)
+        theta = CLUBS.cluster_vectors(rng, m, d, gap)[np.arange(users) % m]
+        data = ELSEWHERE.draw_data(rng, theta, round(part * n), noise)
+        found.append(PRACTICE.recluster(*data, 1.0).clusters)
+    assert found[0] < m == found[1]

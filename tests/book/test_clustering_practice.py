@@ -12,6 +12,7 @@ from lib.simulate import simulate
 from lib.tune import with_constants
 
 PAGE = chapters.load("clustering-of-bandits/practice")
+ELSEWHERE = chapters.load("clustering-of-bandits/elsewhere")
 CLUBS = chapters.load("clustering-of-bandits")
 LINEAR = chapters.load("linear-bandits")
 
@@ -21,7 +22,7 @@ def data_of(seed, users=14, m=3, d=4, n=40, noise=0.4, gap=1.2, idle=0):
     rng = np.random.default_rng(seed)
     label = np.arange(users) * m // users
     theta = CLUBS.cluster_vectors(rng, m, d, gap)[label]
-    data = PAGE.draw_data(rng, theta, n, noise)
+    data = ELSEWHERE.draw_data(rng, theta, n, noise)
     for part in data:
         part[:idle] = 0
     return data, label
@@ -83,7 +84,7 @@ def test_a_residual_is_the_sum_of_squared_errors():
 @settings(max_examples=30, deadline=None)
 @given(st.integers(0, 10**6), st.integers(1, 5), st.floats(0.05, 3), st.integers(1, 60))
 def test_no_half_step_of_lloyd_increases_the_total(seed, m, noise, n):
-    found = PAGE.largest_increase(np.random.default_rng(seed), 15, m, 6, noise, 1.0, n)
+    found = ELSEWHERE.largest_increase(np.random.default_rng(seed), 15, m, 6, noise, 1.0, n)
     assert found["increase"] <= 1e-9
 
 
@@ -123,7 +124,9 @@ def test_pure_noise_gains_what_the_derivation_says_from_a_split_in_two():
 
 
 def test_the_guard_keeps_its_level_and_sees_strangers():
-    found = [PAGE.turned_away(np.random.default_rng(k), 200, 5, 0.5, 1.2, 200) for k in range(5)]
+    found = [
+        ELSEWHERE.turned_away(np.random.default_rng(k), 200, 5, 0.5, 1.2, 200) for k in range(5)
+    ]
     belong, strange = (np.mean([one[name] for one in found]) for name in ("belong", "strange"))
     assert belong <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / 1000)
     assert belong >= 0.02, "the law is nearly exact with many rounds: a guard that sleeps is wrong"
@@ -133,7 +136,7 @@ def test_the_guard_keeps_its_level_and_sees_strangers():
 def with_stranger(n):
     """Return two clusters and a user of neither who has n rounds."""
     data, label = data_of(2, users=40, m=2, d=6, n=150, noise=0.3)
-    stranger = PAGE.draw_data(np.random.default_rng(9), -np.eye(6)[:1], n, 0.3)
+    stranger = ELSEWHERE.draw_data(np.random.default_rng(9), -np.eye(6)[:1], n, 0.3)
     return PAGE.Data(*(np.concatenate(p) for p in zip(data, stranger, strict=True))), label
 
 
@@ -186,7 +189,7 @@ def test_its_ends_are_linucb_linucb_ind_and_the_oracle():
 def test_the_chance_of_a_wrong_cluster_is_the_derived_one():
     rng, d, n, noise, gap = np.random.default_rng(0), 10, 60, 0.5, 1.0
     one, other = CLUBS.cluster_vectors(rng, 2, d, gap)
-    data = PAGE.draw_data(rng, np.tile(one, (4000, 1)), n, noise)
+    data = ELSEWHERE.draw_data(rng, np.tile(one, (4000, 1)), n, noise)
     errors = PAGE.residuals(*data[:3], np.array([one, other]))
     expected = chi2.sf((gap / (2 * noise)) ** 2 * n / d, 1) / 2  # Φ(−x) = P(χ² > x²)/2
     assert (errors[:, 1] < errors[:, 0]).mean() == pytest.approx(expected, rel=0.3)

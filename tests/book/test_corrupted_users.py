@@ -1,5 +1,7 @@
 """The chapter on corrupted users: fast paths against literal ones, and what must be refused."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -317,3 +319,15 @@ def test_the_controls_of_the_audit_fail():
     assert found["lies"] <= 1 + 1e-9 < found["lies_plain"]
     assert found["weight"] >= 1 - 1e-9
     assert found["matched"] <= 1 < found["mixed"]
+
+
+def test_the_second_round_of_the_search_has_as_many_points_for_every_method():
+    best = SimpleNamespace(parameters={"beta": 0.2, "alpha": 1.5})
+    found = SimpleNamespace(policies=dict.fromkeys(EXPERIMENTS.METHODS, best))
+    points = EXPERIMENTS.second_round(found, weights=(0.1, 0.5), parts=(1, 1 / 3))
+    of = {n: [c for key, c in points.items() if key.startswith(f"{n}#")] for n in found.policies}
+    assert {len(mine) for mine in of.values()} == {4}
+    assert [c["radius"] for c in of["LinUCB"]] == [0.06667, 0.1387, 0.2884, 0.6]  # a factor of 3
+    assert all(0.5 <= c["threshold"] <= 4.5 for c in of["CLUB"])
+    tried = [(c["radius"], c["threshold"], c["weight"]) for c in of["RCLUB-WCU"]]
+    assert tried == [(r, 1.5, w) for r in (0.2, 0.06667) for w in (0.1, 0.5)]

@@ -190,6 +190,8 @@ def test_the_printed_threshold_is_the_printed_formula():
     printed = PAGE.printed_radius(d, u, lt, lam, delta)
     top = np.sqrt(lam * κ) + np.sqrt(2 * np.log(u / delta) + d * np.log(1 + 4 * n * κ / (d * lam)))
     state = start(make(), 10, printed=printed)
+    assert np.isinf(state.radius).all()  # f(0): who was never served loses no edge
+    assert (start(make(), 10).radius == 1).all()
     state.served[0] = n
     assert PAGE.radius_of(state, 0) == pytest.approx(top / (κ * np.sqrt(2 * lt * n)))
     assert PAGE.beta(n, d, u, lam, delta) == pytest.approx(top)

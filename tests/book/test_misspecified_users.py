@@ -1,6 +1,7 @@
 """The page on misspecified users: fast equals naive, decision by decision, and the mathematics."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from lib import chapters
@@ -14,9 +15,12 @@ from lib.tune import with_constants
 PAGE = chapters.load("misspecified-users")
 BONUS = chapters.load("misspecified-users/bonus")
 FAST = chapters.load("misspecified-users/fast")
+SETS = chapters.load("misspecified-users/sets")
 THEORY = chapters.load("misspecified-users/theory")
 RATINGS = chapters.load("misspecified-users/ratings")
 EXPERIMENTS = chapters.load("misspecified-users/experiments")
+ABLATIONS = chapters.load("misspecified-users/ablations")
+JUDGING = chapters.load("misspecified-users/judging")
 
 SMALL = dict(users=9, m=3, d=4, items=30, arms=6, noise=0.2, level=0.15)
 
@@ -191,7 +195,7 @@ def test_inverse_by_half_equals_the_inverse():
         X = rng.standard_normal((3 * d, d))
         A = np.eye(d) + X.T @ X
         half = A.copy()
-        FAST.invert_half(half)
+        SETS.invert_half(half)
         np.testing.assert_allclose(half, np.linalg.inv(A), atol=1e-12)
         np.testing.assert_array_equal(half, half.T)
 
@@ -302,6 +306,41 @@ def test_printed_example_of_the_lemma_is_zero():
     left, right = THEORY.sides(np.array([[0.0, 1], [1, 0]]), np.array([[1.0, 0], [0, 1]]))
     assert left == 0
     np.testing.assert_allclose(right, np.sqrt(2))
+
+
+@pytest.mark.parametrize("name", ABLATIONS.TOLD)
+def test_a_method_that_is_told_a_level_reckons_with_it_whatever_the_truth(name):
+    rng = np.random.default_rng(0)
+    problem = PAGE.make_misspecified(rng, **{**SMALL, "level": 0.4})
+    released, tuned = EXPERIMENTS.as_released(9)[name], FAST.METHODS[name]
+    for level, expected in ((0.2, 0.2), (0.4, 0.4)):
+        policy = ABLATIONS.told({name: released}, level)[name]
+        assert policy.init(problem, 10, rng, **policy.parameters).scales.eps == expected
+        policy = ABLATIONS.told({name: with_constants(tuned, eps=0.05)}, level)[name]
+        state = policy.init(problem, 10, rng, **policy.parameters)
+        assert state.scales.eps == pytest.approx(0.05 * expected / 0.2)
+
+
+@pytest.mark.parametrize("d, K, exact", [(1, 5, 1.0), (2, 1, 1 / 2), (3, 2, 1 / 6), (50, 1, 0.02)])
+def test_the_least_square_of_some_arms_has_its_closed_form(d, K, exact):
+    """For d = 3 a coordinate is uniform; for one arm the mean is 1/d."""
+    assert THEORY.least_square(d, K) == pytest.approx(exact)
+
+
+@pytest.mark.parametrize("d, K", [(2, 2), (3, 2), (15, 20), (50, 20)])
+def test_the_constant_of_the_theory_is_below_the_mean_that_it_bounds(d, K):
+    exact = THEORY.least_square(d, K)
+    assert 0 < THEORY.lambda_tilde(d, K) < exact
+    arms = directions(np.random.default_rng(1), 20_000, K, d)[:, :, 0]
+    assert (arms**2).min(axis=1).mean() == pytest.approx(exact, rel=0.05)
+
+
+def test_the_better_control_counts_unless_the_baseline_is_shared_itself():
+    names = ("RCLUMB", "CLUB", "LinUCB", "RLinUCB", JUDGING.CONTROL)
+    rewards = pd.DataFrame([[3.0, 2.0, 2.5, 1.0, 1.5]] * 2, columns=names)
+    assert JUDGING.blind(rewards, "CLUB").value == pytest.approx(25)
+    assert JUDGING.blind(rewards, "RLinUCB").value == pytest.approx(50)
+    assert JUDGING.blind(rewards, "LinUCB").value == pytest.approx(-40)
 
 
 def test_users_come_as_often_as_told():

@@ -17,13 +17,18 @@ def page():
 
 
 @pytest.fixture(scope="module")
-def experiments():
-    return chapters.load("model-based/experiments")
+def problems():
+    return chapters.load("model-based/problems")
 
 
 @pytest.fixture(scope="module")
 def proof():
     return chapters.load("model-based/proof")
+
+
+@pytest.fixture(scope="module")
+def audit():
+    return chapters.load("model-based/audit")
 
 
 @pytest.fixture(scope="module")
@@ -34,6 +39,11 @@ def infinite():
 @pytest.fixture(scope="module")
 def offline():
     return chapters.load("model-based/offline")
+
+
+@pytest.fixture(scope="module")
+def rates():
+    return chapters.load("model-based/rates")
 
 
 def naive_plan(P, r, H):
@@ -57,15 +67,15 @@ def naive_value(P, r, H, pi):
 
 PROBLEMS = {
     "slow": lambda page, _: page.slow(np.random.default_rng(3), H=7, S=3, A=2, models=6, rate=1.0),
-    "gamble": lambda _, experiments: experiments.gamble(0.4, 0.1, members=6),
-    "certain": lambda _, experiments: experiments.gamble(0.0, 0.1, members=6),
+    "gamble": lambda _, problems: problems.gamble(0.4, 0.1, members=6),
+    "certain": lambda _, problems: problems.gamble(0.0, 0.1, members=6),
 }
 
 
 @pytest.mark.parametrize("name", PROBLEMS)
 @pytest.mark.parametrize("beta", [0.0, 0.2, 3.0, np.inf])
-def test_the_fast_loop_decides_as_the_literal_algorithm(page, experiments, name, beta):
-    problem = PROBLEMS[name](page, experiments)
+def test_the_fast_loop_decides_as_the_literal_algorithm(page, problems, name, beta):
+    problem = PROBLEMS[name](page, problems)
     world = page.world_of(problem, page.plan_class(problem))
     literal = page.o_mbrl(np.random.default_rng(5), problem, 25, beta)
     chosen, states, actions = page.play_class(
@@ -85,9 +95,9 @@ def test_the_literal_plan_is_backward_induction(page):
         np.testing.assert_array_equal(policy, expected)
 
 
-def test_gumbel_noise_draws_from_the_posterior(page, experiments):
+def test_gumbel_noise_draws_from_the_posterior(page, problems):
     """Two equally promising models: the share of episodes is the posterior."""
-    problem = experiments.gamble(0.5, 0.0, members=2)
+    problem = problems.gamble(0.5, 0.0, members=2)
     problem = problem._replace(P=np.concatenate([problem.P[:1], problem.P[:1]]))
     problem.P[1, 0, 0, 1:3] = 0.2, 0.8
     world = page.world_of(problem, page.plan_class(problem))
@@ -100,8 +110,8 @@ def test_gumbel_noise_draws_from_the_posterior(page, experiments):
     assert abs(np.mean(safe) - 0.5) < 4 * 0.5 / np.sqrt(len(safe))
 
 
-def test_methods_are_slacks(page, experiments):
-    problem = experiments.gamble(0.5, 0.1)
+def test_methods_are_slacks(page, problems):
+    problem = problems.gamble(0.5, 0.1)
     assert page.class_method("O-MBRL", problem, 10, 0.1).beta == pytest.approx(
         4 * np.log(10 * len(problem.P) / 0.1)
     )
@@ -156,72 +166,51 @@ def test_no_version_space_is_empty_even_with_impossible_models(page):
     assert set(history.chosen[1:]) == {1}
 
 
-def test_every_family_is_a_valid_problem(page, experiments, proof, infinite):
+def test_every_family_is_a_valid_problem(page, problems, audit, infinite):
     rng = np.random.default_rng(8)
     problems = [
-        page.slow(rng, H=16), proof.sticky(rng, 16), proof.fast(rng, 16),
-        experiments.gamble(0.5, 0.1), experiments.gamble(0.0, 0.1),
-        experiments.bridge(9, 1.0, 0.4, [0.0, 1.0, 2.0]), infinite.random_table(rng, 4),
-        experiments.lake(rng), experiments.taxi(rng),
+        page.slow(rng, H=16), audit.sticky(rng, 16), audit.fast(rng, 16),
+        problems.gamble(0.5, 0.1), problems.gamble(0.0, 0.1),
+        problems.bridge(9, 1.0, 0.4, [0.0, 1.0, 2.0]), infinite.random_table(rng, 4),
+        problems.lake(rng), problems.taxi(rng),
     ]  # fmt: skip
     for problem in problems:
         page.check_problem(problem, 0.05)
         np.testing.assert_array_equal(problem.P[problem.truth], problem.P_star)
 
 
-def test_the_regret_of_a_gamble_is_the_known_answer(page, experiments):
+def test_the_regret_of_a_gamble_is_the_known_answer(problems):
     """About β / KL(p, p + g) gambles at a price of g each, and β when nothing is random."""
     K, delta = 20_000, 0.05
     for p, g in ((0.5, 0.1), (0.0, 0.1)):
-        problem = experiments.gamble(p, g)
-        found = experiments.run_method(np.random.default_rng(1), problem, "O-MBRL", K, delta)
-        above = problem.P[:, 0, 0, 1][problem.P[:, 0, 0, 1] > p + g].min()
-        divergence = (p * np.log(p / above) if p else 0) + (1 - p) * np.log((1 - p) / (1 - above))
-        known = 4 * np.log(K * len(problem.P) / delta) / divergence * g
+        problem = problems.gamble(p, g)
+        found = problems.run_method(np.random.default_rng(1), problem, "O-MBRL", K, delta)
+        known = problems.known_answer(problem, p, g, K, delta)
+        assert known < g * K / 2
         assert found["regret"][-1] == pytest.approx(known, rel=0.35)
 
 
-def test_values_at_the_bridge_have_a_closed_form(page, experiments):
-    problem = experiments.bridge(9, 0.7, 0.4, [0.0, 0.7])
+def test_values_at_the_bridge_have_a_closed_form(page, problems):
+    problem = problems.bridge(9, 0.7, 0.4, [0.0, 0.7])
     plan = page.plan_class(problem)
     assert problem.truth == 1
-    assert plan.best == pytest.approx(experiments.crossing_value(9, 0.7))
+    assert plan.best == pytest.approx(problems.crossing_value(9, 0.7))
     assert plan.V_model[0, 0, 0] == pytest.approx(1)
-
-
-def naive_counting_plan(counts, r, H, L, bonus):
-    """One optimistic backward pass on counts, as the text defines the bonus."""
-    (S, A), n = r.shape, counts.sum(axis=2)
-    V, policy = np.zeros(S), np.zeros((H, S), dtype=int)
-    for h in reversed(range(H)):
-        Q = np.ones((S, A))
-        for s, a in itertools.product(range(S), range(A)):
-            if n[s, a] > 0:
-                p = counts[s, a] / n[s, a]
-                mean, variance = p @ V, p @ (V - p @ V) ** 2
-                more = bonus.spread * np.sqrt(L * variance / n[s, a])
-                more += bonus.low * L / n[s, a] + bonus.flat * L / np.sqrt(n[s, a])
-                Q[s, a] = min(1, r[s, a] + mean + more)
-        V = Q.max(axis=1)
-        policy[h] = [np.flatnonzero(q >= q.max() - 1e-9)[0] for q in Q]
-    return V, policy
 
 
 @pytest.mark.parametrize("scale", [1.0, 0.02])
 @pytest.mark.parametrize("name", ["UCBVI (Hoeffding)", "UCBVI (Bernstein)", "MVP"])
-def test_learners_that_count_decide_as_the_text_says(experiments, infinite, name, scale):
+def test_learners_that_count_decide_as_the_text_says(problems, infinite, name, scale):
     problem = infinite.random_table(np.random.default_rng(11), 4)
     K, H, r, L = 40, 4, problem.r, np.log(5 * 2 * 2 * 40 * 4 / 0.05)
-    bonus, P = experiments.bonus_of(name, scale), np.ascontiguousarray(problem.P_star)
+    bonus, P = problems.bonus_of(name, scale), np.ascontiguousarray(problem.P_star)
     sums = P.cumsum(axis=-1)
-    values, variances = experiments.play_counts(
-        np.random.default_rng(12), P, sums, r, H, L, bonus, K
-    )
+    values, variances = problems.play_counts(np.random.default_rng(12), P, sums, r, H, L, bonus, K)
     rng, counts, due = np.random.default_rng(12), np.zeros((2, 2, 2)), True
     PH, rH = mdp.every_step(P, H, 3), mdp.every_step(r, H, 2)
     for k in range(K):
         if due or not bonus.doubling:
-            _, policy = naive_counting_plan(counts, r, H, L, bonus)
+            _, policy = problems.literal_plan(counts, r, H, L, bonus)
         pi = mdp.as_policy(policy, 2)
         assert values[k] == pytest.approx(mdp.policy_value(PH, rH, pi)[0], abs=1e-12)
         assert variances[k] == pytest.approx(mdp.return_variance(PH, rH, pi), abs=1e-12)
@@ -234,46 +223,46 @@ def test_learners_that_count_decide_as_the_text_says(experiments, infinite, name
             s = n
 
 
-def test_a_bonus_of_zero_is_planning_on_frequencies(experiments):
+def test_a_bonus_of_zero_is_planning_on_frequencies(problems):
     rng = np.random.default_rng(6)
     counts, r, H = rng.integers(1, 9, (3, 2, 3)).astype(float), rng.random((3, 2)) / 5, 5
     V, policy = np.zeros((H + 1, 3)), np.zeros((H, 3), dtype=np.int64)
-    experiments.plan_counts(counts, r, 1.0, experiments.bonus_of("MVP", 0.0), V, policy)
+    problems.plan_counts(counts, r, 1.0, problems.bonus_of("MVP", 0.0), V, policy)
     expected, naive_policy = naive_plan(counts / counts.sum(axis=2, keepdims=True), r, H)
     np.testing.assert_allclose(V[0], expected, atol=1e-12)
     np.testing.assert_array_equal(policy, naive_policy)
 
 
-def test_exponents_and_their_worst_gap(experiments):
+def test_exponents_and_their_worst_gap(problems):
     rows = [
         {"trial": t, "K": K, "g": g, "regret": (1 + t) * min(g * K, 1 / g)}
         for t in range(4) for K in (100, 10_000) for g in (0.1, 0.01)
     ]  # fmt: skip
-    found = experiments.worst_slope(pd.DataFrame(rows), "K")
+    found = problems.worst_slope(pd.DataFrame(rows), "K")
     assert found[:3] == pytest.approx((0.5, 0.5, 0.5))
     table = pd.DataFrame(
         [{"trial": t, "H": H, "y": (1 + t) * H**0.7} for t in range(4) for H in (8, 32, 128)]
     )
-    assert experiments.growth(table, "H", "y")[:3] == pytest.approx((0.7, 0.7, 0.7))
+    assert problems.growth(table, "H", "y")[:3] == pytest.approx((0.7, 0.7, 0.7))
 
 
-def test_a_gap_that_one_trial_prefers_does_not_win_by_that(experiments):
+def test_a_gap_that_one_trial_prefers_does_not_win_by_that(problems):
     """The worst gap is chosen by means, not trial by trial."""
     regret = np.array([[[5.0, 0.0]], [[0.0, 4.0]]])
-    worst, _ = experiments.at_worst(regret, regret)
+    worst, _ = problems.at_worst(regret, regret)
     assert worst == pytest.approx([2.5])
 
 
-def test_gymnasium_tables_keep_every_probability(page, experiments):
-    P = experiments.lake_table(15, True)
+def test_gymnasium_tables_keep_every_probability(page, problems):
+    P = problems.lake_table(15, True)
     np.testing.assert_allclose(P.sum(axis=-1), 1)
     assert P[14, 2, 16] == pytest.approx(1 / 3)  # left of the goal, going right on ice
-    dry = experiments.lake_table(10, False)
+    dry = problems.lake_table(10, False)
     assert dry[9, 2, 16] == 1  # the goal lies elsewhere
     r = np.zeros((18, 4))
     r[16] = 1
     assert page.return_range(P[None], r, 30) == (0, 1)
-    taxi = experiments.taxi_table(0, 1, False)
+    taxi = problems.taxi_table(0, 1, False)
     np.testing.assert_allclose(taxi.sum(axis=-1), 1)
     assert taxi[0, 4, 25] == 1  # the passenger at R gets in
     assert taxi[25 + 4, 5, 50] == 1  # and out at G, where he wants to
@@ -308,11 +297,11 @@ def test_eluder_dimension_is_the_longest_sequence_over_all_scales(proof):
     assert proof.eluder_dimension(np.zeros((2, 3)), 0.1) == 0
 
 
-def test_the_audit_is_the_sum_over_steps(page, proof):
+def test_the_audit_is_the_sum_over_steps(page, audit):
     """Every sum of the proof once more, step by step along the history."""
-    problem = proof.sticky(np.random.default_rng(0), 6)
+    problem = audit.sticky(np.random.default_rng(0), 6)
     plan, history = page.class_run(np.random.default_rng(4), problem, "O-MBRL", 12, 0.05, 0.02)
-    sums = proof.step_sums(problem, plan, history, np.arange(1, 12))
+    sums = audit.step_sums(problem, plan, history, np.arange(1, 12))
     A = B = S = errors = noise = 0.0
     for k, h in itertools.product(range(1, 12), range(6)):
         m, s, n = history.chosen[k], history.states[k, h], history.states[k, h + 1]
@@ -332,11 +321,11 @@ def test_the_audit_is_the_sum_over_steps(page, proof):
     assert 2 * B + 2 * sums["C0"] + 1e-12 >= A
 
 
-def test_bad_episodes_and_survival_by_hand(page, proof):
-    problem = proof.sticky(np.random.default_rng(0), 40)
+def test_bad_episodes_and_survival_by_hand(page, audit):
+    problem = audit.sticky(np.random.default_rng(0), 40)
     _, history = page.class_run(np.random.default_rng(4), problem, "O-MBRL", 8, 0.05, 0.02)
     for eta, beta in ((0.5, 0.3), (2.0, 3.0), (50.0, 30.0)):
-        bad, kept, close, outside = proof.episodes_audit(problem, history, eta, beta)
+        bad, kept, close, outside = audit.episodes_audit(problem, history, eta, beta)
         past, score, total = np.zeros(81), np.zeros(81), 0.0
         for k in range(8):
             if k:
@@ -354,16 +343,16 @@ def test_bad_episodes_and_survival_by_hand(page, proof):
     assert bad.sum() < 8
 
 
-def test_a_long_episode_can_be_bad(page, proof):
-    found = proof.audit_trial(np.random.default_rng(1), "sticky", 6, 0.05, H=proof.LONGEST)
+def test_a_long_episode_can_be_bad(audit):
+    found = audit.audit_trial(np.random.default_rng(1), "sticky", 6, 0.05, H=audit.LONGEST)
     assert found["bad"] >= 1
 
 
-def test_who_drops_nothing_has_variances_that_grow_with_the_horizon(proof):
+def test_who_drops_nothing_has_variances_that_grow_with_the_horizon(audit):
     """The control of the variance conversion."""
     stubborn, ours = (
         [
-            proof.audit_trial(np.random.default_rng(1), "sticky", 60, 0.05, scale, H=H)["A"]
+            audit.audit_trial(np.random.default_rng(1), "sticky", 60, 0.05, scale, H=H)["A"]
             for H in (8, 128)
         ]
         for scale in (np.inf, 1.0)
@@ -372,8 +361,8 @@ def test_who_drops_nothing_has_variances_that_grow_with_the_horizon(proof):
     assert ours[1] < stubborn[1] / 3
 
 
-def test_the_printed_sum_over_good_episodes_is_no_martingale(proof):
-    noises = np.array([proof.kept_noise(o, 10.0, 40) for o in itertools.product((0, 1), repeat=8)])
+def test_the_printed_sum_over_good_episodes_is_no_martingale(audit):
+    noises = np.array([audit.kept_noise(o, 10.0, 40) for o in itertools.product((0, 1), repeat=8)])
     printed, stopped = noises.mean(axis=0)
     assert printed > 0.4
     assert stopped == 0
@@ -436,7 +425,7 @@ def test_the_relaxed_likelihood_set_is_optimistic_and_shrinks(infinite):
     assert values[2] == pytest.approx(best, abs=0.03)
 
 
-def test_an_interval_gambles_as_a_fine_list_does(page, experiments, infinite):
+def test_an_interval_gambles_as_a_fine_list_does(infinite):
     """The continuous class against a class of many members with the same slack."""
     for seed in range(5):
         K, beta, p, g = 400, 6.0, 0.3, 0.15
@@ -466,13 +455,13 @@ def two_point_extreme(p, v, c, sign):
     return x * v[good] + (1 - x) * v[1 - good]
 
 
-def test_worst_case_planning_on_tables(offline):
+def test_worst_case_planning_on_tables(rates):
     rng = np.random.default_rng(13)
     for n in (0, 3, 30, 3000):
         counts = rng.multinomial(n, rng.dirichlet([1, 1], size=(2, 3))).astype(float)
         r, H, beta = rng.random((2, 3)) / 6, 6, 4.0
         policy = np.zeros((H, 2), dtype=np.int64)
-        lowest = offline.worst_case_plan(counts, r, beta, policy)
+        lowest = rates.worst_case_plan(counts, r, beta, policy)
         V = np.zeros(2)
         for h in reversed(range(H)):
             Q = np.array(r)
@@ -577,34 +566,41 @@ def test_offline_methods_decide_as_the_text_says(page, offline, K):
     assert K > 10 or differ > 0
 
 
-def test_the_worst_alternative_is_the_best_threshold(offline):
+def test_the_worst_alternative_is_the_best_threshold(rates):
     margins = np.random.default_rng(3).random((50, 2))
     grid = np.linspace(0, 1, 20_001)
     for j in range(2):
         naive = max(g * np.mean(margins[:, j] > g) for g in grid)
-        assert offline.worst_gap(margins)[j] == pytest.approx(naive, abs=1e-4)
+        assert rates.worst_gap(margins)[j] == pytest.approx(naive, abs=1e-4)
 
 
-def test_margins_fall_at_their_rates_and_the_controls_do_not(offline):
+def test_margins_fall_at_their_rates_and_the_controls_do_not(rates):
     rows = [
         {"trial": t, "K": K, "p": p}
-        | offline.gamble_margins(np.random.default_rng([t, K]), K, p, 0.05)
+        | rates.gamble_margins(np.random.default_rng([t, K]), K, p, 0.05)
         for t in range(60) for K in (1000, 100_000) for p in (1.0, 0.5)
     ]  # fmt: skip
     table = pd.DataFrame(rows)
-    still, coin = (offline.margin_slope(table[table.p == p], "K") for p in (1.0, 0.5))
+    still, coin = (rates.margin_slope(table[table.p == p], "K") for p in (1.0, 0.5))
     assert still.high < -0.9
     assert -0.6 < coin.value < -0.4
-    never = offline.margin_slope(table[table.p == 0.5], "K", y="never", over="right")
+    never = rates.margin_slope(table[table.p == 0.5], "K", y="never", over="right")
     assert never.low > 0.25
 
 
-def test_data_at_the_bridge_follow_the_law_of_the_steps(offline, experiments):
+def test_data_at_the_bridge_follow_the_law_of_the_steps(rates):
     """The margin is the distance to the worst hazard that the likelihood leaves."""
-    found = offline.bridge_margins(np.random.default_rng(2), 9, 20_000, 0.05)
+    found = rates.bridge_margins(np.random.default_rng(2), 9, 20_000, 0.05)
     assert 0 < found["margin"] < found["hoeffding"] < 0.2
     assert found["errors"] <= 8 * np.sqrt(22 * found["A"] * found["price"]) + 440 * found["price"]
     assert found["margin"] <= found["errors"] + 1e-9  # the simulation lemma
+
+
+def test_only_unlikely_models_break_the_offline_variance_conversion_at_the_fork(rates):
+    """With few data the lemma says nothing; with many, A of a likely model is below its bound."""
+    few, many = (rates.fork_trial(np.random.default_rng(3), K, 0.05) for K in (10, 10**8))
+    assert few["right"] > few["all"] == many["all"] == 0.25
+    assert few["A"] > 0.05 > many["right"] > many["A"]
 
 
 def test_the_knapsack_is_optimism_over_all_models():

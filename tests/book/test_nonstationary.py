@@ -3,6 +3,7 @@
 import math
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -11,9 +12,11 @@ from lib import chapters
 from lib.errors import BookError
 
 PAGE = chapters.load("nonstationary")
+LAYERED = chapters.load("nonstationary/save")
 RIVALS = chapters.load("nonstationary/rivals")
 META = chapters.load("nonstationary/bob")
 PRINTED = chapters.load("nonstationary/experiments")
+TUNED = chapters.load("nonstationary/tuned")
 VARIANCE = chapters.load("nonstationary/variance")
 THEORY = chapters.load("nonstationary/theory")
 LEMMAS = chapters.load("nonstationary/lemmas")
@@ -59,7 +62,7 @@ def test_radii_of_the_theory_count_the_rounds_of_an_epoch():
 def test_layers_decide_as_their_definition(theory, layers, scale):
     """An empty layer caps all bounds alike, so that the theory's radii need layers that fill."""
     parameters = {"window": 150, "alpha": 2.0**-layers, "scale": scale}
-    lockstep(PAGE.SAVE, PAGE.LITERAL_SAVE, 300, CHANGING, **parameters, theory=theory)
+    lockstep(LAYERED.SAVE, LAYERED.LITERAL_SAVE, 300, CHANGING, **parameters, theory=theory)
 
 
 def test_bandit_over_bandits_decides_as_its_definition():
@@ -80,6 +83,18 @@ def test_master_decides_as_its_definition(detect, restarts):
     )
     assert (state.seen[4] > 0) == restarts
     assert state.clock[2] <= len(state.uniform)
+
+
+def test_optimism_of_a_fresh_copy_is_no_alarm():
+    """The bound of a copy without samples is β/√λ = 30, but no mean reward is above 1."""
+    rng = np.random.default_rng(5)
+    problem = PAGE.make_drifting(rng, 1000, path="still", noise="level")
+    state = RIVALS.MASTER.init(problem, 1000, rng, lam=1e-4, beta=0.3, detect=3.0)
+    for t in range(1, 1001):
+        _, items, arms = PAGE.draw(problem, t, rng)
+        k = RIVALS.choose_master(state, t, 0, arms, items)
+        RIVALS.learn_master(state, t, 0, arms[k], problem.theta[t - 1, k], items[k])
+    assert state.seen[4] == 0
 
 
 def test_a_floor_is_a_ridge():
@@ -258,7 +273,7 @@ def test_deep_layers_read_the_residuals():
     two = 2.0 ** -(m + 1)
     spread = math.sqrt(8 * direct + 6 * log1 + 16 * two**2)
     expected = two * (16 * spread * math.sqrt(log) + 6 * log + 1)
-    assert PAGE.layer_radius(fit, tally, m, w, L, 0.01) == pytest.approx(expected, rel=1e-9)
+    assert LAYERED.layer_radius(fit, tally, m, w, L, 0.01) == pytest.approx(expected, rel=1e-9)
 
 
 @settings(max_examples=40, deadline=None)
@@ -273,7 +288,7 @@ def test_residual_variance_is_the_direct_sum(seed, m, n):
     fit, tally = np.zeros((m + 1, 6, 3)), np.zeros((m + 1, 3))
     fit[m, 3], fit[m, 4], tally[m, 0] = b, theta, (w**2 * r**2).sum()
     direct = (w**2 * (r - X @ theta) ** 2).sum()
-    assert PAGE.residual_variance(fit, tally, m) == pytest.approx(direct, rel=1e-8, abs=1e-8)
+    assert LAYERED.residual_variance(fit, tally, m) == pytest.approx(direct, rel=1e-8, abs=1e-8)
 
 
 def test_gram_of_the_window_does_not_drift():
@@ -309,10 +324,10 @@ def test_noise_spends_its_variance(noise):
 def test_oracle_restarts_where_the_best_arm_changes():
     problem = PAGE.make_drifting(np.random.default_rng(0), 1000, budget=1.0, path="square")
     assert problem.change.sum() == 5  # five half periods, the first begins with round 1
-    assert PAGE.epochs(problem, 1000, "oracle") is problem.change
-    assert PAGE.epochs(problem, 1000, 300).nonzero()[0].tolist() == [0, 300, 600, 900]
-    assert PAGE.epochs(problem, 1000, 300, offset=1).nonzero()[0].tolist() == [0, 299, 599, 899]
-    assert PAGE.window_rounds(problem, 1000, "swing", 0.5) == 100
+    assert PAGE.epochs(problem, "oracle") is problem.change
+    assert PAGE.epochs(problem, 300).nonzero()[0].tolist() == [0, 300, 600, 900]
+    assert PAGE.epochs(problem, 300, offset=1).nonzero()[0].tolist() == [0, 299, 599, 899]
+    assert PAGE.window_rounds(problem, "swing", 0.5) == 100
 
 
 def test_hard_instance_stays_within_its_budgets():
@@ -405,7 +420,7 @@ def test_a_deep_layer_is_filled_as_the_algorithm_fills_it():
         tally[layer, 0] += weight * reward**2
         weights += weight
     assert truth == pytest.approx(weights * sigma**2)
-    assert residual == pytest.approx(PAGE.residual_variance(fit, tally, layer))
+    assert residual == pytest.approx(LAYERED.residual_variance(fit, tally, layer))
 
 
 def test_the_hard_bound_is_half_of_what_random_arms_cost():
@@ -437,12 +452,30 @@ def test_the_margin_of_a_method_that_learns_nothing_is_no_lead():
     assert PRINTED.lead(values + np.zeros((2, 4, 3, 4))) > 0
 
 
+def test_the_depth_of_a_search_counts_its_own_first_points():
+    """Later horizons, extensions and points of contained methods are none of the first points."""
+    rows = [("short", "search", 0, 5.0), ("short", "search", 0, 7.0), ("short", "search", 1, 3.0),
+            ("short", "extension 1", 2, 1.0), ("long", "search", 0, 0.5)]  # fmt: skip
+    table = pd.DataFrame(rows, columns=["stage", "origin", "point", "regret"]).assign(policy="A")
+    assert [TUNED.best_of(table, n)["A"] for n in (1, 2, 8)] == [6.0, 3.0, 3.0]
+
+
+def test_the_blind_twin_is_the_told_method_at_floor_one():
+    point = {"window": 0.1, "radius": 0.3, "ridge": 0.02, "caution": 0.4}
+    told, blind = TUNED.weighted({**point, "floor": 1.0}), TUNED.cautious(point)
+    assert blind == {**told, "observe": "nothing"}
+    problem = PAGE.make_drifting(np.random.default_rng(0), 100)  # the printed noise, σ ≤ ½
+    plans = [PAGE.init_weighted(problem, 100, None, **c) for c in (told, blind)]
+    bars = [np.maximum(plan.plan[:, 1], plan.alpha) for plan in plans]
+    assert (bars[0] == bars[1]).all()
+
+
 @pytest.mark.parametrize("call, words", [
     (lambda p: RIVALS.init_forgetting(p, 100, None, window=0), "window must lie in [1, K]"),
     (lambda p: PAGE.init_weighted(p, 100, None, window=101), "window must lie in [1, K]"),
     (lambda p: RIVALS.init_forgetting(p, 100, None, window=-3, kind="local"), "[1, K]"),
-    (lambda p: PAGE.init_save(p, 100, None, window=10, alpha=1.0), "α must lie in (0, 1)"),
-    (lambda p: PAGE.init_save(p, 100, None, window=10, alpha=-0.5), "α must lie in (0, 1)"),
+    (lambda p: LAYERED.init_save(p, 100, None, window=10, alpha=1.0), "α must lie in (0, 1)"),
+    (lambda p: LAYERED.init_save(p, 100, None, window=10, alpha=-0.5), "α must lie in (0, 1)"),
     (lambda p: PAGE.init_weighted(p, 100, None, window=10, alpha=0.0), "α must be positive"),
     (lambda p: PAGE.init_weighted(p, 100, None, window=10, observe=-0.1), "cannot be negative"),
     (lambda p: PAGE.init_weighted(p, 100, None, window=10, observe=math.nan), "negative"),

@@ -7,6 +7,7 @@ from lib import chapters, claims, measure
 
 torch = pytest.importorskip("torch")
 ZSG = chapters.load("zero-shot")
+GENERATORS = chapters.load("zero-shot/generators")
 PAGE = chapters.load("zero-shot/levels")
 MAPS = chapters.load("zero-shot/maps")
 
@@ -15,16 +16,16 @@ MAPS = chapters.load("zero-shot/maps")
 def lake_data():
     pytest.importorskip("gymnasium")
     torch.set_num_threads(1)
-    train = PAGE.lakes(PAGE.lake_walls(6))
-    logs = PAGE.record(np.random.default_rng(0), train, 20, "mixed")
+    train = GENERATORS.lakes(GENERATORS.lake_walls(6))
+    logs = GENERATORS.record(np.random.default_rng(0), train, 20, "mixed")
     return PAGE.Data(train, logs, PAGE.as_steps(train, logs))
 
 
 def test_lakes_are_gymnasiums():
     gymnasium = pytest.importorskip("gymnasium")
-    holes = PAGE.lake_walls(4)
+    holes = GENERATORS.lake_walls(4)
     assert len({x.tobytes() for x in holes}) == 4
-    levels, S = PAGE.lakes(holes), 36
+    levels, S = GENERATORS.lakes(holes), 36
     full = MAPS.as_maps(levels, holes).P
     for k, squares in enumerate(holes):
         rows = ["".join("H" if x else "F" for x in row) for row in squares]
@@ -43,8 +44,8 @@ def test_rooms_move_and_look_like_minigrid():
     from minigrid.core.world_object import Wall
     from minigrid.envs import CrossingEnv
 
-    walls = PAGE.room_walls(1)
-    levels, side = PAGE.rooms(walls), 7
+    walls = GENERATORS.room_walls(1)
+    levels, side = GENERATORS.rooms(walls), 7
     env = CrossingEnv(size=9, num_crossings=3, obstacle_type=Wall, max_steps=10**6)
     env.reset(seed=0)
     env.see_through_walls = True
@@ -69,8 +70,8 @@ def test_reaching_the_goal_pays_what_minigrid_pays():
     from minigrid.core.world_object import Wall
     from minigrid.envs import CrossingEnv
 
-    levels = PAGE.rooms(PAGE.room_walls(1))
-    best, state, H = PAGE.experts(levels)[0], 0, len(levels.pay)
+    levels = GENERATORS.rooms(GENERATORS.room_walls(1))
+    best, state, H = GENERATORS.experts(levels)[0], 0, len(levels.pay)
     env = CrossingEnv(size=9, num_crossings=3, obstacle_type=Wall, max_steps=H)
     env.reset(seed=0)
     for _ in range(H):
@@ -79,7 +80,7 @@ def test_reaching_the_goal_pays_what_minigrid_pays():
         if done:
             break
     assert done and reward == pytest.approx(levels.pay[env.step_count - 1])
-    assert PAGE.returns(levels, np.eye(3)[best[None]])[0] == pytest.approx(reward)
+    assert GENERATORS.returns(levels, np.eye(3)[best[None]])[0] == pytest.approx(reward)
 
 
 def test_no_layout_is_in_two_pools():
@@ -93,7 +94,7 @@ def test_logs_are_what_they_say(lake_data):
     assert (levels.after[logs.level, logs.s, logs.a, logs.slot] == logs.after).all()
     assert not levels.over[logs.level, logs.s].any()
     assert (steps.r.numpy() == levels.goal[logs.after]).all()
-    share = (logs.a == PAGE.experts(levels)[logs.level, logs.s]).mean()
+    share = (logs.a == GENERATORS.experts(levels)[logs.level, logs.s]).mean()
     assert 0.4 < share < 0.95
 
 
@@ -141,7 +142,7 @@ def test_learners_beat_chance_on_their_own_levels(lake_data, method):
     found = PAGE.learned(rng, lake_data, method, 160, own=2.0, b=0.002)
     mine = np.mean([PAGE.play(group, lake_data.levels, True) for group in found])
     shape = lake_data.levels.after.shape[:3]
-    assert mine > 5 * PAGE.returns(lake_data.levels, np.full(shape, 0.25)).mean()
+    assert mine > 5 * GENERATORS.returns(lake_data.levels, np.full(shape, 0.25)).mean()
 
 
 def test_chance_fails_the_rules_of_the_deep_experiment():

@@ -1,16 +1,19 @@
 """The tree for Sphinx: current prose, outputs of runs, generated parts, and nothing that left."""
 
+import io
 import json
 
 import nbformat
+import pandas
 import pytest
 
-from ci import assemble
+from ci import assemble, cite
 from ci.runs import Failure
 from ci.site import site_of
 from lib.errors import BookError
 
 PAGE = "foundations/linear-bandits"
+PUBLIC = "url: https://example.org/book/\nrepository-code: https://github.com/OWNER/NAME\n"
 
 
 def stage(sandbox, found):
@@ -70,7 +73,7 @@ def test_footers_say_how_to_rerun_cite_and_download(sandbox):
         "2026-02-03 04:05 UTC, in 2 s",
         "`ml-1m` sha256 `d1`",
         "@incollection{regretbook-linear-bandits,",
-        r"Regret after \(T\) rounds",
+        'Regret after <span class="math"><math><mi>T</mi>',
     ):
         assert text in footer
     folder = "_static/downloads/linear-bandits/index"
@@ -100,16 +103,19 @@ def test_a_failed_chapter_shows_its_error_and_no_output(sandbox):
 def test_scoreboard_counts_links_figures_and_typesets(sandbox):
     stage(sandbox, {"linear-bandits": sandbox.run(entries=[sandbox.claim])})
     page = read(sandbox, "scoreboard.md")
-    assert (
-        "| {doc}`Linear bandits </foundations/linear-bandits>` | 2 | 1 | 0 | 0 | 0 | 0 | 0 | 1 |"
-        in page
-    )
-    assert "| **Whole book** | 3 | 1 | 0 | 0 | 0 | 0 | 0 | 2 |" in page
+    counted = sandbox.numbers(page)
+    assert counted["Linear bandits"] == [2, 1, 0, 0, 0, 0, 0, 1]
+    assert counted["Whole book"] == [3, 1, 0, 0, 0, 0, 0, 2]
+    assert '<a href="foundations/linear-bandits.html">Linear bandits</a>' in page
+    assert "scoreboard.html?chapter=linear-bandits&amp;verdict=reproduced&amp;show=all" in page
     assert 'href="foundations/linear-bandits.html#fig-lin-share"' in page
-    assert r"\(1/20\)" in page
+    assert "<mn>1</mn>" in page
     assert "0.031 [0.025, 0.04]" in page
-    assert page.index("## Headline claims") < page.index("## Every claim")
-    assert page.count('id="claim-lin-one"') == page.count('id="headline-lin-one"') == 1
+    assert page.count('id="claim-lin-one"') == 1
+    rows = json.loads(read(sandbox, "_static/downloads/claims.json"))
+    table = pandas.read_csv(io.StringIO(read(sandbox, "_static/downloads/claims.csv")))
+    assert [row["id"] for row in rows] == list(table["id"]) == ["lin-one", "lin-two", "clu-one"]
+    assert list(table["measured"][:1]) == [rows[0]["measured"]] == [0.031]
 
 
 def test_an_unknown_generated_part_is_refused(sandbox):
@@ -167,7 +173,10 @@ def test_staging_touches_only_what_changed_and_removes_what_left(sandbox):
     (sandbox.project.claims / "linear-bandits.yml").unlink()
     stage(sandbox, {})
     names = {p.name for p in site_of(sandbox.project, "book").source.rglob("*") if p.is_file()}
-    assert names == {"index.md", "scoreboard.md", "index.ipynb", "theory.ipynb", "book.css"}
+    assert names == {
+        "index.md", "scoreboard.md", "index.ipynb", "theory.ipynb", "book.css",
+        "claims.csv", "claims.json",
+    }  # fmt: skip
 
 
 def test_staged_notebooks_do_not_depend_on_the_moment(sandbox):
@@ -176,3 +185,40 @@ def test_staged_notebooks_do_not_depend_on_the_moment(sandbox):
     ids = [cell["id"] for cell in json.loads(read(sandbox, f"{PAGE}.ipynb"))["cells"]]
     assert len(set(ids)) == len(ids)
     assert ids[:2] == ["cell-0", "cell-1"]
+
+
+def test_without_addresses_no_page_links_to_them(sandbox):
+    assert cite.addresses(sandbox.project) == ("", "")
+    stage(sandbox, {"linear-bandits": sandbox.run()})
+    assert "rb-door" not in read(sandbox, "index.md")
+    assert "rb-door" not in notebook(sandbox).cells[-1].source
+
+
+def test_one_setting_links_pages_to_source_issues_and_machines(sandbox):
+    sandbox.edit("CITATION.cff", "version: 1.2.0\n", f"version: 1.2.0\n{PUBLIC}")
+    run = sandbox.run()
+    stage(sandbox, {"linear-bandits": run})
+    footer = notebook(sandbox).cells[-1].source
+    place = "https://github.com/OWNER/NAME"
+    for address in (
+        f"{place}/edit/HEAD/book/foundations/linear-bandits.md",
+        f"{place}/issues/new?title=Linear%20bandits",
+        "https://colab.research.google.com/github/OWNER/NAME/blob/notebooks/notebooks/"
+        "linear-bandits.ipynb",
+        "https://mybinder.org/v2/gh/OWNER/NAME/notebooks?labpath=notebooks/linear-bandits.ipynb",
+    ):
+        assert f'href="{address}' in footer
+    front = read(sandbox, "index.md")
+    assert f"{place}/edit/HEAD/book/index.md" in front and "Colab" not in front
+    assert "citation_fulltext_html_url: https://example.org/book/index.html" in front
+    entry = cite.bibtex(sandbox.project, sandbox.pages["linear-bandits"], run)
+    assert "https://example.org/book/foundations/linear-bandits.html" in entry
+
+
+def test_tags_of_pages_name_title_authors_and_year(sandbox):
+    stage(sandbox, {"linear-bandits": sandbox.run()})
+    tags = notebook(sandbox).metadata["myst"]["html_meta"]
+    assert tags["citation_title"] == "Linear bandits"
+    assert tags["citation_author"] == "Doe, Jane; A Team"
+    assert tags["citation_publication_date"] == "2026"
+    assert tags["citation_inbook_title"] == "The Regret Book"

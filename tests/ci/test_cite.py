@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from ci import cite, cli, runs
+from ci import build, cite, cli, runs
 
 
 @pytest.fixture
@@ -108,6 +108,32 @@ def test_a_run_of_ones_own_changes_nothing_that_is_published(sandbox, capsys):
     assert "1 refuted" in claims(capsys, "--run", str(mine))
 
 
+def test_runs_of_ones_own_are_listed_only_where_asked(sandbox, capsys):
+    sandbox.run()
+    sandbox.fake_papermill()
+    assert cli.main(["run", "linear-bandits", "--profile", "smoke"]) == 0
+    capsys.readouterr()
+    assert cli.main(["list"]) == 0
+    out = capsys.readouterr().out
+    assert "published: 2026-02-03 04:05 UTC, profile book" in out and "smoke" not in out
+    mine = runs.place(sandbox.project, sandbox.pages["linear-bandits"])
+    assert cli.main(["list", "--run", str(mine)]) == 0
+    out = capsys.readouterr().out
+    assert out.count("your run: none yet") == 2 and "profile smoke" in out
+
+
+def test_a_run_of_ones_own_is_not_what_a_build_takes(sandbox, monkeypatch):
+    """The very run that a build would make is there, and the build makes its own all the same."""
+    monkeypatch.setattr(build, "_render", lambda project, site, tree: True)
+    executed = sandbox.fake_papermill()
+    assert cli.main(["run", "linear-bandits"]) == 0
+    assert cli.main(["build", "linear-bandits"]) == 0
+    assert executed == ["linear-bandits"] * 2
+    published = runs.published(sandbox.project, sandbox.pages["linear-bandits"])
+    assert cli.main(["run", "linear-bandits", "-p", "T=3"]) == 0
+    assert runs.published(sandbox.project, sandbox.pages["linear-bandits"]) == published
+
+
 def test_a_claim_is_cited_with_its_verdict_and_evidence(sandbox, capsys):
     sandbox.run(entries=[sandbox.claim])
     assert cli.main(["cite", "lin-one"]) == 0
@@ -119,6 +145,14 @@ def test_a_claim_is_cited_with_its_verdict_and_evidence(sandbox, capsys):
     assert cli.main(["cite", "lin-too"]) == 2
     assert cli.main(["cite", "clu-one"]) == 0
     assert "experiment, advantage, not run" in capsys.readouterr().out
+
+
+def test_a_recorded_verdict_names_its_commit_once(sandbox, capsys):
+    recorded = "commit abcdef0, 2026-01-01, profile thesis"
+    sandbox.run(entries=[sandbox.claim._replace(recorded=recorded)])
+    assert cli.main(["cite", "lin-one"]) == 0
+    out = capsys.readouterr().out
+    assert recorded in out and out.count("abcdef0") == 1
 
 
 def test_a_run_of_ones_own_is_cited_with_what_was_changed(sandbox, capsys):

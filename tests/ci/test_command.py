@@ -41,6 +41,9 @@ REFUSED = {
     "nothing to cite": ["cite", "nothing"],
     "nothing to record": ["record", "linear-bandits"],
     "claims of no chapter": ["claims", "--chapter", "nothing"],
+    "a list of no run": ["list", "--run", "BOOK"],
+    "a policy without name": [*RUN, "--policy", "mine.py"],
+    "a policy of no file": [*RUN, "--policy", "mine.py:MINE"],
 }
 
 
@@ -106,9 +109,9 @@ def test_list_shows_parameters_and_runs(sandbox, capsys):
     assert cli.main(["list"]) == 0
     out = capsys.readouterr().out
     assert "T = 20000       rounds per trial, in [1, 10_000_000]" in out
-    assert "last run: 2026-02-03 04:05 UTC, profile book, 2 s, commit 0123456789ab" in out
+    assert "published: 2026-02-03 04:05 UTC, profile book, 2 s, commit 0123456789ab" in out
     assert "recorded: regret, 2026-02-03, profile book" in out
-    assert "last run: none yet" in out
+    assert "published: none yet" in out
 
 
 def test_list_imports_nothing_heavy(sandbox):

@@ -73,7 +73,7 @@ def test_a_run_injects_parameters_and_leaves_a_clean_notebook(sandbox, capsys):
     assert info["profile"] == "book"
     assert {path.name for path in folder.parent.iterdir()} == {"index"}
     assert {path.name for path in folder.iterdir()} == {
-        "run.json", "notebook.ipynb", "journal.jsonl",
+        "run.json", "notebook.ipynb", "journal.jsonl", "report.html",
     }  # fmt: skip
 
 

@@ -1,11 +1,13 @@
 """Parameters are read from their cell and refused before anything runs."""
 
 import math
+import re
 import shlex
 
 import pytest
 
-from ci import parameters
+from ci import forms, parameters
+from ci.add import add
 from ci.parameters import Range, parse_cell
 from lib.errors import BookError
 
@@ -22,6 +24,42 @@ def test_comment_gives_meaning_and_range():
     assert one("seed = 3  # in [0, 9]")[2:] == ("", Range("[0, 9]", 0, 9))
     assert one("n = 3  # users, drawn in pairs")[2:] == ("users, drawn in pairs", None)
     assert one('tag = "#1"  # first, in {"#1", "x"}').range.choices == ("#1", "x")
+
+
+def test_a_dataset_has_the_sizes_that_a_page_needs_as_its_range():
+    cell = 'n = 3  # users\nd = "x"  # whose ratings, in datasets(n + 100, 7)'
+    found = parse_cell(cell, "x")["d"]
+    assert (found.meaning, found.range.sizes) == ("whose ratings", ("n + 100", "7"))
+    with pytest.raises(BookError, match="'m' is no parameter"):
+        parse_cell(cell.replace("n +", "m +"), "x")
+
+
+DATASET = 'dataset = "ml-latest-small"  # ratings, in datasets(T + 5, 7)\nfast = True'
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ("dataset=mien", "is 'mien', which is no dataset; did you mean mine?"),
+        ("dataset=elsewhere", "which is no dataset; `regretbook data add` makes one"),
+        ("T=8", "mine has 12 users and 11 items, but linear-bandits needs 13 users (T + 5) and 7"),
+        ("T=7", None),
+    ],
+)
+def test_a_dataset_that_is_too_small_is_refused_with_its_counts(sandbox, tmp_path, given, message):
+    rows = [f"{user},{item},{user % 5}\n" for user in range(12) for item in range(11)]
+    (tmp_path / "r.csv").write_text("".join(rows))
+    add(sandbox.project, "mine", tmp_path / "r.csv", None)
+    sandbox.edit("book/foundations/linear-bandits.md", "fast = True", DATASET)
+    options = {"dataset": "mine", **parameters.parse_options([given])}
+    page = sandbox.pages["linear-bandits"]
+    if message is None:
+        assert parameters.resolve(sandbox.project, page, "book", options)["dataset"] == "mine"
+        return
+    with pytest.raises(BookError, match=re.escape(message)):
+        parameters.resolve(sandbox.project, page, "book", options)
+    errors = forms.checked(page, {name: str(value) for name, value in options.items()})[1]
+    assert message in errors["dataset"]
 
 
 def test_a_list_may_span_lines_and_its_range_holds_for_each_element():

@@ -195,6 +195,25 @@ def test_an_experiment_that_moved_to_another_page_takes_its_record_along(sandbox
         recorded(sandbox, page=PAGES[0])
 
 
+def test_the_record_of_a_moved_experiment_moves_although_nothing_is_computed_again(sandbox):
+    clue = Judgement("clu-one", "advantage", "reproduced", measured=0.5, low=0.4, high=0.6)
+    sandbox.run(PAGES[0], [sandbox.table, another(sandbox), clue])
+    recorded(sandbox, page=PAGES[0])
+    sandbox.edit(
+        "book/foundations/clustering-of-bandits/theory.md",
+        'print("theory", pairs)',
+        'results.experiment("regret", "Regret", None)',
+    )
+    entries = [sandbox.table._replace(source="recorded"), another(sandbox, source="recorded"), clue]
+    sandbox.rewrite(sandbox.run(PAGES[1], entries), commit="fedcba")
+    recorded(sandbox, page=PAGES[1])
+    index, theory = (kept(sandbox, "clustering-of-bandits", page) for page in ("index", "theory"))
+    assert (set(index.tables), index.judgements) == ({"widths"}, [])
+    assert (set(theory.tables), theory.judgements) == ({"regret"}, [clue])
+    assert theory.origin.commit == "fedcba"
+    assert theory.tables["regret"].origin.commit == "0123456789abcdef"
+
+
 def test_the_command_names_what_it_wrote(sandbox, capsys):
     sandbox.rewrite(sandbox.run(entries=[sandbox.table]), dirty=True)
     assert cli.main(["record", NAME]) == 2

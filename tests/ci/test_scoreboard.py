@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from ci import evidence, scoreboard
+from ci import evidence, scoreboard, scorepage
 from ci.scoreboard import Evidence
 from lib import claims, paths, records
 from lib.journal import Judgement
@@ -100,6 +100,13 @@ def test_live_counts_for_claims_without_scale(ledger):
         assert rows(scoreboard.board(ledger, order))["lin-bound", ""].verdict == "reproduced"
 
 
+def test_of_claims_without_scale_the_larger_profile_counts(ledger):
+    large = recorded("lin-bound", verdict="refuted")._replace(profile="thesis")
+    for order in itertools.permutations([live("lin-bound"), large]):
+        row = rows(scoreboard.board(ledger, order))["lin-bound", ""]
+        assert (row.evidence, row.others) == (large, (live("lin-bound"),))
+
+
 def test_evidence_of_a_claim_that_left_the_ledger_is_ignored(ledger):
     board = scoreboard.board(ledger, [live("lin-gone"), live("lin-both", "gone")])
     assert {row.verdict for row in board["linear-bandits"]} == {"not run"}
@@ -134,27 +141,28 @@ def test_the_terminal_shows_scale_trials_and_what_would_decide(ledger):
 
 def test_natures_are_counted_apart(sandbox, ledger):
     given = [live("lin-bound"), live("lin-same", verdict="refuted"), LARGE]
-    page = scoreboard.page(scoreboard.board(ledger, given), sandbox.pages)
-    assert "| Algebra | 1 | 0 | 0 | 0 | 1 | 0 | 0 | 0 |" in page
-    assert "| Theorem | 1 | 1 | 0 | 0 | 0 | 0 | 0 | 0 |" in page
-    assert "| Experiment, reconstruction | 1 | 0 | 0 | 0 | 0 | 0 | 0 | 1 |" in page
-    assert "| Experiment, advantage | 2 | 1 | 0 | 0 | 0 | 0 | 0 | 1 |" in page
-    assert "| **Whole book** | 5 | 2 | 0 | 0 | 1 | 0 | 0 | 2 |" in page
+    page = scorepage.page(scoreboard.board(ledger, given), sandbox.pages)
+    counted = sandbox.numbers(page)
+    assert counted["Algebra"] == [1, 0, 0, 0, 1, 0, 0, 0]
+    assert counted["Theorem"] == [1, 1, 0, 0, 0, 0, 0, 0]
+    assert counted["Experiment, reconstruction"] == [1, 0, 0, 0, 0, 0, 0, 1]
+    assert counted["Experiment, advantage"] == [2, 1, 0, 0, 0, 0, 0, 1]
+    assert counted["Whole book"] == [5, 2, 0, 0, 1, 0, 0, 2]
 
 
 def test_tables_link_to_the_page_of_the_evidence(sandbox, ledger):
     figure = recorded("lin-both", "advantage", share=1.0, figure="fig-x")
     board = scoreboard.board(ledger, [figure])
-    top = scoreboard.page(board, sandbox.pages)
+    top = scorepage.page(board, sandbox.pages)
     assert '<a href="foundations/linear-bandits.html#fig-x">2 [1, 3] percent</a>' in top
     assert '<a href="foundations/linear-bandits.html">recorded bbbbbbbbbbbb</a>' in top
-    own = scoreboard.verdicts(board, sandbox.pages, "linear-bandits")
+    own = scorepage.verdicts(board, sandbox.pages, "linear-bandits")
     assert '<a href="linear-bandits.html#fig-x">' in own
 
 
 def test_a_table_has_each_row_once_headlines_first_and_escaped(sandbox, ledger):
     board = scoreboard.board(ledger, [live("lin-both", "advantage"), live("lin-bound")])
-    table = scoreboard.verdicts(board, sandbox.pages, "linear-bandits")
+    table = scorepage.verdicts(board, sandbox.pages, "linear-bandits")
     ids = re.findall(r'<tr id="([^"]+)"', table)
     assert ids == [
         "claim-lin-bound",
@@ -162,7 +170,7 @@ def test_a_table_has_each_row_once_headlines_first_and_escaped(sandbox, ledger):
         "claim-lin-both-advantage",
         "claim-lin-same",
     ]
-    assert r"\(a&lt;b\) &amp; more." in table
+    assert "<mo>&lt;</mo>" in table and "</span> &amp; more." in table
     assert "\n\n" not in table  # an empty line would end the HTML block in Markdown
     for row in re.findall(r"<tr id=.*?</tr>", table):
         assert re.findall(r'data-label="(\w+)"', row) == ["Printed", "Measured", "Verdict"]
@@ -176,32 +184,33 @@ def test_the_cells_of_a_printed_table_are_one_finding_that_opens(sandbox, ledger
     assert [len(each) for each in scoreboard.findings(board["linear-bandits"])] == [1, 1, 2]
     assert scoreboard.counts(board["linear-bandits"])["direction only"] == 1
     assert scoreboard.counts(board["linear-bandits"])["reproduced"] == 0
-    table = scoreboard.verdicts(board, sandbox.pages, "linear-bandits")
+    table = scorepage.verdicts(board, sandbox.pages, "linear-bandits")
     summary = "<summary>Table &lt;1&gt;: 1 reproduced, 1 direction only</summary>"
     assert table.count("<details>") == 1 and summary in table
     assert set(re.findall(r'<tr id="([^"]+)"', table)) == {
         "claim-lin-bound", "claim-lin-both", "claim-lin-both-advantage", "claim-lin-same"
     }  # fmt: skip
-    assert "5 questions, 4 when a printed table counts as one, in the" in scoreboard.glance(board)
-    page = scoreboard.page(board, sandbox.pages)
-    assert "| **Whole book** | 4 |" in page
+    assert "4 claims, 4 verdicts (a printed table counts once):" in scorepage.glance(board)
+    page = scorepage.page(board, sandbox.pages)
+    assert sandbox.numbers(page)["Whole book"][0] == 4
     mixed = scoreboard.board(ledger, [live("lin-bound"), live("lin-same", verdict="refuted")])
     assert scoreboard.counts(mixed["linear-bandits"])["undecided"] == 1
 
 
-def test_the_front_page_and_a_chapter_count_badges(ledger):
+def test_the_front_page_and_a_chapter_count_badges(sandbox, ledger):
     board = scoreboard.board(ledger, [live("lin-bound"), LARGE])
-    assert "Of 4 claims with 5 questions in the ledger:" in scoreboard.glance(board)
-    assert '<b>2</b> <span class="rb-verdict rb-reproduced">' in scoreboard.glance(board)
-    assert '<b>0</b> <span class="rb-verdict rb-refuted">' in scoreboard.glance(board)
-    tally = scoreboard.tally(board, "clustering-of-bandits")
-    assert "Of 1 claim of this chapter:" in tally
+    assert "4 claims, 5 verdicts:" in scorepage.glance(board)
+    assert '<b>2</b> <span class="rb-verdict rb-reproduced">' in scorepage.glance(board)
+    assert "rb-refuted" not in scorepage.glance(board)
+    tally = scorepage.tally(board, sandbox.pages, "clustering-of-bandits")
+    assert 'href="../../scoreboard.html?chapter=clustering-of-bandits&amp;verdict=not+run' in tally
+    assert "1 claim, 1 verdict:" in tally
     assert "rb-refuted" not in tally
 
 
 def test_a_chapter_without_claims_says_so(sandbox, ledger):
     board = scoreboard.board(ledger, [])
-    assert "no claim of this chapter" in scoreboard.verdicts(board, sandbox.pages, "dueling")
+    assert "no claim of this chapter" in scorepage.verdicts(board, sandbox.pages, "dueling")
 
 
 def test_live_and_recorded_judgements_are_gathered(sandbox, ledger):

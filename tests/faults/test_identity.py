@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from ci import build, cli, evidence, execute, scoreboard, stale
+from ci import build, cli, evidence, execute, scoreboard, scorepage, stale
 from ci.site import site_of
 from lib import claims, datasets, engine, provenance, store
 from lib.errors import BookError
@@ -38,7 +38,7 @@ def test_what_is_judged_on_recorded_numbers_says_so_everywhere(sandbox, monkeypa
     board = scoreboard.board(claims.ledger(), evidence.of_runs([(page, run)]))
     (row,) = [row for row in board["linear-bandits"] if row.claim.id == "lin-two"]
     assert row.where == "recorded 0123456"
-    assert "local changes that no commit has" in scoreboard.verdicts(
+    assert "local changes that no commit has" in scorepage.verdicts(
         board, sandbox.pages, "linear-bandits"
     )
 

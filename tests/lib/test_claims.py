@@ -364,6 +364,23 @@ def test_facts_of_the_method_do_not_let_its_control_pass(book):
     assert found == "direction only"
 
 
+@pytest.mark.parametrize(
+    ("lead", "verdict"),
+    [
+        (Measured(2.0, 1.0, 3.0), "direction only"),
+        (Measured(2.0, -1.0, 5.0), "undecided"),
+        (Measured(-2.0, -3.0, -1.0), "not reproduced"),
+        (2.0, "direction only"),  # what was computed and not sampled has no interval
+    ],
+)
+def test_a_fact_with_an_interval_decides_only_with_all_of_it(book, tmp_path, lead, verdict):
+    rule = {"measure": "x", "reproduced": "measured > 8", "direction": "lead > 0"}
+    book({**THEOREM, "rule": rule})
+    found = claims.judge("toy", judged(5.0, 4.0, 6.0), lead=lead)
+    assert found.verdict == verdict
+    assert claims.verdict_of(found.judgement) == verdict  # from the journal alone
+
+
 def test_division_by_zero_in_a_rule_is_an_error_not_a_verdict(book):
     book({**THEOREM, "rule": {"measure": "x", "reproduced": "1 / measured > 0"}})
     with pytest.raises(BookError, match="rule reproduced fails"):
@@ -456,7 +473,7 @@ def test_the_verdict_shows_everything_that_the_rule_used(book, sizes):
 def test_markup_is_escaped_outside_and_inside_formulas(book):
     book({**THEOREM, "statement": "<b>$a<b$ & 'c'."})
     page = claims.judge("toy", 10.0, radius=1)._repr_html_()
-    assert r"&lt;b&gt;\(a&lt;b\) &amp; &#x27;c&#x27;." in page
+    assert "&lt;b&gt;<span" in page and "<mo>&lt;</mo>" in page and "</span> &amp; 'c'." in page
 
 
 def test_values_are_a_number_a_measurement_trials_or_hits(book):

@@ -1,5 +1,6 @@
 """Figures: legible in both modes, the same bytes every time, and honest about their bands."""
 
+import io
 import json
 import re
 
@@ -160,12 +161,11 @@ def test_two_figures_of_a_page_share_no_id(shown):
         assert used <= set(re.findall(r'\bid="([^"]*)"', html))
 
 
-def test_maths_of_the_caption_is_left_to_mathjax_and_text_is_escaped(shown):
+def test_maths_of_the_caption_is_typeset_and_text_is_escaped(shown):
     draw(caption="Regret for $a < b$ & <more>.")
     caption = re.search(r"<figcaption>(.*)</figcaption>", shown[0]["text/html"])[1]
-    assert caption == (
-        r'Regret for <span class="mathjax_process">\(a &lt; b\)</span> &amp; &lt;more&gt;.'
-    )
+    assert caption.startswith('Regret for <span class="math"><math>')
+    assert "<mo>&lt;</mo>" in caption and caption.endswith("&amp; &lt;more&gt;.")
 
 
 def test_figure_is_noted_in_the_journal(shown, tmp_path, monkeypatch):
@@ -178,6 +178,8 @@ def test_figure_is_noted_in_the_journal(shown, tmp_path, monkeypatch):
         "name": "fig-regret",
         "caption": "Regret.",
         "alt": "Two rising curves.",
+        "curves": "figures/fig-regret.json",
+        "beside": "",
     }
     assert second["name"] == "fig-yelp" and "rb-missing" in shown[1]["text/html"]
 
@@ -216,3 +218,13 @@ def test_panels_stay_readable_on_a_phone(shown):
 )
 def test_ticks_are_short(value, text):
     assert figures.compact(value) == text
+
+
+def test_a_figure_carries_the_numbers_that_it_shows(shown):
+    table = runs(("LinUCB", "CLUB"), trials=4)
+    draw(table=table)
+    data = pd.read_csv(io.StringIO(shown[0]["text/csv"]))
+    end = data[(data["series"] == "CLUB") & (data["x"] == table["t"].max())].iloc[0]
+    wanted = figures.summary(table[table["policy"] == "CLUB"]).iloc[-1]
+    assert np.allclose(end[["y", "low", "high"]].astype(float), wanted, rtol=1e-4)
+    assert set(data["series"]) == {"LinUCB", "CLUB"}

@@ -186,7 +186,9 @@ def test_first_close_pair_is_the_first_of_all_pairs_that_could_have_changed():
             cluster, size, rng.random(10) < 0.9, np.zeros(10, int), rng.random(10) < 0.5
         )
         sets.unchecked[:] = np.bincount(cluster[~sets.checked], minlength=10)
-        centre, radius = rng.random((10, 2)), rng.random(10)
+        centre, radius, rounds = rng.random((10, 2)), rng.random(10), rng.integers(50, size=10)
+        often = rng.choice([5.0, np.inf])
+        visits = rounds / np.maximum(size, 1)
         close = [
             (V, W)
             for V, W in combinations(range(10), 2)
@@ -194,6 +196,8 @@ def test_first_close_pair_is_the_first_of_all_pairs_that_could_have_changed():
             and sets.unchecked[V] + sets.unchecked[W] == 0
             and (sets.changed[V] or sets.changed[W])
             and 2 * np.linalg.norm(centre[V] - centre[W]) < 0.5 * (radius[V] + radius[W]) + 0.1
+            and abs(visits[V] - visits[W]) < often
         ]
-        found = graphs.first_close(sets, centre, radius, 0.5, 0.1)
-        assert found == (close[0] if close else (10, 10))
+        *found, compared = graphs.first_close(sets, centre, radius, 0.5, 0.1, rounds, often)
+        assert tuple(found) == (close[0] if close else (10, 10))
+        assert compared >= len(close[:1])

@@ -156,6 +156,15 @@ def test_by_hand_no_record_is_found(run, keep, absent, monkeypatch):
     assert results.experiment("regret", "Regret.", never, needs=["ml-1m"]).source == "missing"
 
 
+def test_the_best_there_is_is_the_printed_scale_or_else_the_live_run(run, keep):
+    live = results.experiment("regret", "Regret.", regret, trials=2)
+    keep()  # of the book, which is no larger scale
+    assert results.at_best("regret", live) is live
+    keep(regret(5), profile="thesis")
+    best = results.at_best("regret", live)
+    assert best.table["trial"].nunique() == 5 and "at the printed scale" in best.note
+
+
 def test_a_recorded_table_that_was_changed_is_refused(run, keep, absent):
     path = keep()
     path.write_text(path.read_text().replace("2", "3", 1))
