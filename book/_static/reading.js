@@ -130,9 +130,9 @@ function markWideMaths() {
   wide.forEach((formula) => formula.classList.add("rb-wide-maths"));
 }
 
-// Whoever has only a keyboard must reach a box that scrolls, and no other.
+// Whoever has only a keyboard must reach a box that scrolls, and no other. The theme marks code too, but late.
 function markScrolling() {
-  const boxes = ".rb-formula, .rb-scroll, .rb-canvas, .rb-wide-maths, .rb-claims-scroll";
+  const boxes = "article pre, .rb-formula, .rb-scroll, .rb-canvas, .rb-wide-maths, .rb-claims-scroll";
   for (const box of document.querySelectorAll(boxes)) {
     if (box.scrollWidth > box.clientWidth) box.tabIndex = 0;
     else box.removeAttribute("tabindex");
