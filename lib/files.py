@@ -2,11 +2,16 @@
 
 import contextlib
 import errno
+import functools
+import math
 import os
 import tempfile
+from collections import Counter
 from pathlib import Path
 
 from lib.errors import BookError
+
+LARGEST = 1_000_000  # values in a YAML file
 
 
 def write_atomically(path: Path, content: bytes, durable: bool = True) -> None:
@@ -52,9 +57,8 @@ def read_yaml(path: Path, kind: type[dict] | type[list]):
 
     if not path.exists():
         return kind()
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
-        found = yaml.load(path.read_text(encoding="utf-8"), loader)
+        found = yaml.load(path.read_text(encoding="utf-8"), _loader())
     except UnicodeDecodeError:
         raise BookError(f"{path.name} is not UTF-8 text; save it as such") from None
     except (yaml.YAMLError, ValueError, RecursionError) as error:
@@ -65,6 +69,41 @@ def read_yaml(path: Path, kind: type[dict] | type[list]):
         what = "a mapping of names to values" if kind is dict else "a list"
         raise BookError(f"{path.name} must be {what}, but is a {type(found).__name__}")
     return found
+
+
+@functools.cache
+def _loader() -> type:
+    """Return a loader of plain YAML that refuses what its writer did not mean."""
+    import yaml
+
+    class Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
+        def get_single_data(self):
+            root = self.get_single_node()
+            if root and _size(root, {}) > LARGEST:
+                raise yaml.YAMLError("its parts refer to one another without end; write them out")
+            return self.construct_document(root) if root else None
+
+    return Loader
+
+
+def _size(node, known: dict[int, float]) -> float:
+    """Return how many values a node stands for once all references in it are followed.
+
+    A few lines can stand for more than anybody can visit. Of a key that is written twice YAML
+    would take the last without a word.
+    """
+    import yaml
+
+    if id(node) not in known:
+        known[id(node)] = math.inf  # until it is known: what contains itself has no end
+        parts = node.value if isinstance(node, yaml.SequenceNode) else []
+        if isinstance(node, yaml.MappingNode):
+            parts = [part for pair in node.value for part in pair]
+            keys = [key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
+            if twice := [key for key, count in Counter(keys).items() if count > 1]:
+                raise yaml.YAMLError(f"{twice[0]!r} is written twice,{node.start_mark}")
+        known[id(node)] = 1 + sum(_size(part, known) for part in parts)
+    return known[id(node)]
 
 
 def _sentence(path: Path, error: OSError) -> str:
