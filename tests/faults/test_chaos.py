@@ -32,11 +32,12 @@ def test_disturbed_builds_give_the_tables_of_a_quiet_one(sandbox, monkeypatch, s
 def test_a_difference_is_found(sandbox, monkeypatch):
     """The comparison itself must be able to fail."""
     sandbox.edit("book/foundations/linear-bandits.md", "print(doubled)", CODE)
-    monkeypatch.setattr(chaos, "_disturb", lambda where, names, rng: _edit(where) or "edit")
+    monkeypatch.setattr(chaos, "_disturb", lambda where, name, rng: _edit(where))
     outcome = chaos.chaos(sandbox.project, ["linear-bandits"], 0.1, 1)
-    assert outcome.differences == ["linear-bandits shares"]
+    assert outcome.differences == ["table linear-bandits shares"]
 
 
 def _edit(where):
     page = where.book / "foundations" / "linear-bandits.md"
     page.write_text(page.read_text().replace("rng.uniform(0, scale)", "rng.uniform(1, 1 + scale)"))
+    return "edit", "0", ""
