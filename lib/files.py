@@ -6,12 +6,14 @@ import functools
 import math
 import os
 import tempfile
+import time
 from collections import Counter
 from pathlib import Path
 
 from lib.errors import BookError
 
 LARGEST = 1_000_000  # values in a YAML file
+ABANDONED = 3600.0  # seconds after which nobody writes a temporary file any more
 
 
 def write_atomically(path: Path, content: bytes, durable: bool = True) -> None:
@@ -39,6 +41,14 @@ def write_atomically(path: Path, content: bytes, durable: bool = True) -> None:
         if isinstance(error, OSError):
             raise BookError(_sentence(path, error)) from error
         raise
+
+
+def sweep(folder: Path) -> None:
+    """Remove what processes that were killed while they wrote have left in a folder."""
+    for path in folder.glob(".*.????????"):
+        with contextlib.suppress(OSError):  # another process sweeps as well
+            if path.stat().st_mtime < time.time() - ABANDONED:
+                path.unlink()
 
 
 def require_writable(folder: Path) -> None:

@@ -131,6 +131,16 @@ def slope(x: Sequence[float], values: Sequence[Sequence[float]]) -> Measured:
     return _spread(float(np.log(values.mean(axis=0)) @ weights), drawn, len(values))
 
 
+def require_several(**lists: Sequence[float]) -> None:
+    """Refuse lists of parameters over which no slope can be fitted, before anything is computed."""
+    for name, values in lists.items():
+        if len(set(values)) < 2:
+            raise BookError(
+                f"{name} is {values}, but this page looks at how things grow with it: give it at "
+                "least two different values."
+            )
+
+
 def bootstrap(
     statistic: Callable[..., float],
     *samples: Sequence,
