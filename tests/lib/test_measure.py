@@ -238,5 +238,5 @@ def test_sound_numbers_without_a_value_say_why(call, why):
 def test_lists_without_a_slope_are_refused_by_name():
     measure.require_several(sizes=[1, 2, 2], noises=[0.1, 0.5])
     for few in ([1], [2, 2]):
-        with pytest.raises(BookError, match="noises is .*at least two different values"):
+        with pytest.raises(BookError, match=r"noises is .*at least two different values"):
             measure.require_several(sizes=[1, 2], noises=few)
