@@ -33,7 +33,7 @@ from ci.project import commit
 from lib.paths import CODE, Project, project, project_at
 
 LEFT_OUT = shutil.ignore_patterns(".git", ".venv*", ".cache", "_build", "__pycache__", "raw")
-LONGEST = 30.0  # seconds until the next fault
+LONGEST = 20.0  # seconds until the next fault
 ENDING = 1800.0  # seconds that a quiet run may take
 ORPHANS = 30.0  # seconds that what a killed run started may still live
 
@@ -110,7 +110,7 @@ def _disturb(where: Project, name: str, rng: random.Random) -> tuple[str, str, s
     fault = rng.choice(sorted(FAULTS))
     with contextlib.suppress(psutil.NoSuchProcess, ProcessLookupError):
         FAULTS[fault](where, process, rng)
-    patience = rng.choice([0.0, 4 * LONGEST])
+    patience = rng.choice([0.0, 3 * LONGEST])
     try:
         _, err = process.communicate(timeout=patience)
     except subprocess.TimeoutExpired:
