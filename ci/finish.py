@@ -2,7 +2,8 @@
 
 The theme brings its icons twice, as a font and as a script of 1.5 MB that draws them again, and the
 index of the search on every page although only the search page asks it. The arrows that open a
-chapter in the sidebar have no name.
+chapter in the sidebar have no name. Its script that marks in the contents where the reader is looks
+for them by an id; without it `reading.js` alone marks them.
 """
 
 import re
@@ -12,6 +13,7 @@ ICONS = r"scripts/fontawesome\.js"
 SEARCH = r"(_static/searchtools|_static/language_data|searchindex)\.js"
 FONTS = ("text-regular", "text-semibold", "math")  # what the first screen needs
 ARROW = '<summary><span class="toctree-toggle"'
+CONTENTS = ' id="pst-page-toc-nav"'
 
 
 def finish(book: Path) -> None:
@@ -30,6 +32,7 @@ def page(text: str, searches: bool = False) -> str:
     unused = ICONS if searches else f"({ICONS}|{SEARCH})"
     text = re.sub(rf'\s*<script [^>]*src="[^"]*{unused}[^"]*"[^>]*></script>', "", text)
     text = text.replace(ARROW, ARROW.replace(">", ' aria-label="Pages of this chapter">', 1))
+    text = text.replace(CONTENTS, "")
     return re.sub(r'(<html [^>]*data-content_root="([^"]*)".*?<head>)', preload, text, flags=re.S)
 
 

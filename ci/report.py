@@ -10,7 +10,7 @@ import shlex
 from pathlib import Path
 from typing import NamedTuple
 
-from ci import contents, evidence, markup, runs
+from ci import claimpages, contents, evidence, markup, runs
 from ci import parameters as params
 from ci.cite import bibtex
 from ci.contents import Page
@@ -24,7 +24,7 @@ from lib.journal import Judgement
 from lib.paths import Project
 
 FILE = "report.html"
-STYLES = (Path(__file__).with_name("claim.css"), Path(__file__).with_name("report.css"))
+STYLES = (*claimpages.STYLES, Path(__file__).with_name("report.css"))
 FIGURE = re.compile(
     r'(<figure id="(fig-[\w-]+)".*?<div class="rb-canvas[^>]*>)(<svg.*?</svg>)', re.S
 )

@@ -227,9 +227,10 @@ def test_live_and_recorded_judgements_are_gathered(sandbox, ledger):
 
 
 def test_every_verdict_has_a_style_in_light_and_dark_and_a_sign(sandbox):
-    style = (paths.CODE / "book" / "_static" / "regretbook.css").read_text(encoding="utf-8")
+    style = (paths.CODE / "book" / "_static" / "verdicts.css").read_text(encoding="utf-8")
     signs = []
     for name in claims.CLASSES.values():
-        assert style.count(f"--{name}: #") == 2
+        light, dark = re.search(rf"--{name}: light-dark\((#\w+), (#\w+)\);", style).groups()
+        assert light != dark
         signs += re.findall(rf'\.{name}::before {{\s*content: "(.+?)" / ""', style)
     assert len(signs) == len(set(signs)) == len(claims.VERDICTS)
