@@ -23,7 +23,7 @@ from ci import (
 )
 from ci.cite import scholar
 from ci.contents import Page, title_of
-from ci.execute import INJECTED, as_json, as_notebook, has_tag, own_code
+from ci.execute import INJECTED, as_json, as_notebook, has_tag, own_code, values_text
 from ci.project import write
 from ci.runs import Run
 from ci.site import Site
@@ -195,8 +195,7 @@ def merge(text: str, executed, profile: str):
     cells = notebook.cells
     for cell in executed.cells:
         if has_tag(cell, INJECTED):
-            values = cell.source.removeprefix("# Parameters\n").strip()
-            cell.source = f"# The values of this run (profile {profile})\n{values}"
+            cell.source = values_text(cell, profile)
             cell["id"] = INJECTED
             declared = next(i for i, each in enumerate(cells) if has_tag(each, "parameters"))
             cells.insert(declared + 1, cell)

@@ -16,10 +16,10 @@ import pytest
 
 from ci.site import site_of
 from lib.paths import CODE, project_at
+from tests.browser import DESK
 
 PROJECT = project_at(CODE)
 HTML = site_of(PROJECT, "smoke").html
-DESK, PHONE = 1280, 390
 CHAPTER, OTHER = "foundations/linear-bandits/index", "bandits/corrupted-users/experiments"
 
 

@@ -7,7 +7,8 @@ import pytest
 from bs4 import BeautifulSoup
 
 from lib import toc
-from tests.site import CUT, DESK, HTML, PHONE, PROJECT, UNTYPESET, look
+from tests.browser import DESK, PHONE
+from tests.site import CUT, HTML, PROJECT, UNTYPESET, look
 
 # A page opens at a desk in daylight, so this order turns it as seldom as may be.
 LOOKS = (
