@@ -176,14 +176,15 @@ def _row_html(
         measured = f'<a href="{anchored}">{measured}</a>'
     scale = _scale(found) if found.scale else ""
     shown = found._replace(scale=scale, control=[], recorded="") if brief else found
-    small = [claims.details(shown), "" if brief else found.note]
+    small = ["; ".join(filter(None, (claims.details(shown), row.where)))]
+    small += [found.note] if found.note and not brief else []
     headline = ' class="rb-headline"' if claim.headline else ""
     statement = text_html(claim.statement) if alone or not brief else ""
     return (
         f'<tr id="{html.escape(anchor)}"{headline}{_data([row]) if alone else ""}>'
         f"<td>{statement}{_own_page(row, address)}</td>"
         f"<td>{printed}</td><td>{measured}{''.join(map(_small, small))}</td>"
-        f"<td>{badge_html(found.verdict)}{_small(row.where)}</td></tr>"
+        f"<td>{badge_html(found.verdict)}</td></tr>"
     )
 
 

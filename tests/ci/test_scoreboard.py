@@ -155,7 +155,7 @@ def test_tables_link_to_the_page_of_the_evidence(sandbox, ledger):
     board = scoreboard.board(ledger, [figure])
     top = scorepage.page(board, sandbox.pages)
     assert '<a href="foundations/linear-bandits.html#fig-x">2 [1, 3] percent</a>' in top
-    assert "<small>recorded bbbbbbbbbbbb</small>" in top
+    assert "<small>4 trials; printed scale; recorded bbbbbbbbbbbb</small>" in top
     own = scorepage.verdicts(board, sandbox.pages, "linear-bandits")
     assert '<a href="linear-bandits.html#fig-x">' in own
     plain = scoreboard.board(ledger, [live("lin-bound")])
@@ -186,7 +186,7 @@ def test_the_scoreboard_leaves_notes_and_sizes_to_the_page_of_the_claim(sandbox,
     own = scorepage.verdicts(board, sandbox.pages, "linear-bandits")
     assert "reduced (T 10 of 1000)" in own and "for a reason" in own
     top = scorepage.page(board, sandbox.pages)
-    assert "<small>4 trials; reduced; about 40 trials would decide</small>" in top
+    assert "<small>4 trials; reduced; about 40 trials would decide; live</small>" in top
     assert "for a reason" not in top and "T 10" not in top
     assert "It is at most" in top and 'data-scale="reduced"' in top
 
