@@ -145,11 +145,13 @@ function markWideMaths() {
 
 // Whoever has only a keyboard must reach a box that scrolls, and no other. The theme marks code too, but late.
 function markScrolling() {
-  const boxes = "article pre, .rb-formula, .rb-scroll, .rb-canvas, .rb-wide-maths, .rb-claims-scroll";
-  for (const box of document.querySelectorAll(boxes)) {
-    if (box.scrollWidth > box.clientWidth) box.tabIndex = 0;
+  const names = "article pre, .rb-formula, .rb-scroll, .rb-canvas, .rb-wide-maths, .rb-claims-scroll";
+  const boxes = [...document.querySelectorAll(names)];
+  const scrolls = boxes.map((box) => box.scrollWidth > box.clientWidth); // all before the first change: one layout
+  boxes.forEach((box, place) => {
+    if (scrolls[place]) box.tabIndex = 0;
     else box.removeAttribute("tabindex");
-  }
+  });
 }
 
 function fit() {
@@ -166,5 +168,7 @@ document.addEventListener("DOMContentLoaded", () => {
 window.addEventListener("load", () => {
   document.fonts.ready.then(fit);
   window.addEventListener("resize", fit);
-  document.addEventListener("toggle", fit, true);
+  let due = 0; // all folds of a page may open at once
+  const fitSoon = () => (cancelAnimationFrame(due), (due = requestAnimationFrame(fit)));
+  document.addEventListener("toggle", fitSoon, true);
 });
