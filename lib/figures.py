@@ -245,18 +245,21 @@ def curves(
             plotted.keep_band(drawn, line["low"].to_numpy(), line["high"].to_numpy())
 
 
-def show(fig: Figure, name: str, caption: str, alt: str, legend: bool = True) -> None:
+def show(
+    fig: Figure, name: str, caption: str, alt: str, legend: bool = True, title: str = ""
+) -> None:
     """Put the figure into the page as inline SVG, with caption and alternative text, and close it.
 
-    Curves of a single panel get their names at their ends, where these fit; other labelled artists
-    get one legend below all panels, unless the figure already has one.
+    `title` is the message in a sentence; a page computes what a run decides of it. Curves of a
+    single panel get their names at their ends, where these fit; other labelled artists get one
+    legend below all panels, unless the figure already has one.
     """
     made = _prepare(fig, name, caption, alt, legend)
     body = _canvas(fig, name, alt)
     csv = plotted.data(fig).to_csv(index=False, float_format="%.6g")
     files = _keep(fig, name, alt, made)
     plt.close(fig)
-    _publish(name, body, caption, alt, csv, *files)
+    _publish(name, _titled(title) + body, caption, alt, csv, *files)
 
 
 def html(fig: Figure, name: str, caption: str, alt: str, legend: bool = True) -> str:
@@ -277,6 +280,11 @@ def _prepare(fig: Figure, name: str, caption: str, alt: str, legend: bool) -> st
     if ends.name_curves(fig):
         return "names"
     return "legend" if _legend_below(fig) else ""
+
+
+def _titled(title: str) -> str:
+    # not drawn: a sentence breaks into lines on a phone, and the letters of a picture do not
+    return f'<p class="rb-title">{maths.sentence(title)}</p>' if title else ""
 
 
 def _canvas(fig: Figure, name: str, alt: str) -> str:

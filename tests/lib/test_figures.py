@@ -122,6 +122,17 @@ def test_band_is_named_in_words():
         figures.band_text(0)
 
 
+def test_a_title_says_the_message_above_the_picture_and_stays_out_of_it(shown):
+    for title in ("Pooling saves $d$ of <10 rounds.", ""):
+        fig, ax = figures.grid()
+        figures.curves(ax, runs())
+        figures.show(fig, "fig-regret", "Regret.", "Two rising curves.", title=title)
+    titled, plain = (page["text/html"] for page in shown)
+    message = re.search(r'class="rb-figure"><p class="rb-title">(.*?)</p><div', titled)[1]
+    assert message.startswith("Pooling saves <span") and message.endswith(" of &lt;10 rounds.")
+    assert titled.replace(f'<p class="rb-title">{message}</p>', "") == plain
+
+
 def test_svg_follows_the_page_and_says_what_it_shows(shown):
     draw(alt='Regret of "LinUCB" & CLUB.')
     html = shown[0]["text/html"]
