@@ -59,6 +59,7 @@ def test_page_loads_clean_and_is_complete(visit, name):
     assert page.evaluate(UNNAMED) == []
     assert page.evaluate(TWICE) == []
     assert page.locator("article table.dataframe").count() == 0, "tables go through show_table"
+    assert page.locator("article .cell_output img").count() == 0, "figures go through figures.show"
     names = page.locator("details.rb-code > summary").all_inner_texts()
     assert not [name for name in names if name.startswith("Code")], "a folded cell has no name"
     assert "generated:" not in page.content(), "a generated part was not filled in"

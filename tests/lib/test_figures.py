@@ -1,5 +1,6 @@
 """Figures: legible in both modes, the same bytes every time, and honest about their bands."""
 
+import importlib
 import io
 import json
 import re
@@ -8,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from matplotlib import colors
+from matplotlib import pyplot as plt
 from scipy import stats
 
 from lib import figures
@@ -239,3 +241,20 @@ def test_a_figure_carries_the_numbers_that_it_shows(shown):
     wanted = figures.summary(table[table["policy"] == "CLUB"]).iloc[-1]
     assert np.allclose(end[["y", "low", "high"]].astype(float), wanted, rtol=1e-4)
     assert set(data["series"]) == {"LinUCB", "CLUB"}
+
+
+def test_a_figure_that_two_cells_draw_is_shown_once(monkeypatch):
+    """Whatever pyplot makes in a notebook is displayed at the end of its cell."""
+    name = "matplotlib_inline.backend_inline"  # which ipykernel brings
+    show, before = importlib.import_module(name).show, plt.get_backend()
+    monkeypatch.setattr(show, "_draw_called", False)
+    plt.switch_backend(f"module://{name}")
+    try:
+        with plt.ion():
+            figures.curves(figures.grid()[1], runs())
+            assert not show._draw_called
+            plt.subplots()
+            assert show._draw_called
+    finally:
+        plt.close("all")
+        plt.switch_backend(before)
