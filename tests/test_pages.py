@@ -1,10 +1,10 @@
 """Every page of the built smoke book: whole, light, and fitting every width from desk to phone."""
 
-from pathlib import Path
+import functools
+from html.parser import HTMLParser
 from urllib.parse import urldefrag, urljoin, urlsplit
 
 import pytest
-from bs4 import BeautifulSoup
 
 from lib import toc
 from tests.browser import DESK, PHONE
@@ -93,27 +93,33 @@ def test_a_page_is_light(visit, name, record_property):
     assert size <= HEAVIEST and nodes <= MOST
 
 
+class Links(HTMLParser):
+    """What a page links to, and the names that others can link to; quicker than a whole tree."""
+
+    def __init__(self, path):
+        super().__init__()
+        self.addresses, self.anchors = [], set()
+        self.feed(path.read_text(encoding="utf-8"))
+
+    def handle_starttag(self, tag, attrs):
+        known = dict(attrs)
+        self.anchors.update(filter(None, [known.get("id")]))
+        if tag == "a" and "href" in known:
+            self.addresses.append(known["href"])
+
+
 def test_links_and_downloads_resolve(site):
-    known: dict[Path, set[str]] = {}
-
-    def anchors(path):
-        if path not in known:
-            soup = BeautifulSoup(path.read_text(encoding="utf-8"), "html.parser")
-            known[path] = {tag["id"] for tag in soup.find_all(id=True)}
-        return known[path]
-
+    read = functools.cache(Links)
     broken, downloads = [], 0
     for name in PAGES:
-        soup = BeautifulSoup((HTML / f"{name}.html").read_text(encoding="utf-8"), "html.parser")
-        for tag in soup.find_all("a", href=True):
-            address, anchor = urldefrag(urljoin(f"{site}{name}.html", tag["href"]))
+        for link in read(HTML / f"{name}.html").addresses:
+            address, anchor = urldefrag(urljoin(f"{site}{name}.html", link))
             if not address.startswith(site):
                 continue
             path = HTML / (urlsplit(address).path.lstrip("/") or "index.html")
             downloads += path.suffix in (".ipynb", ".csv", ".md")
-            if not path.is_file() or (
-                anchor and path.suffix == ".html" and anchor not in anchors(path)
-            ):
-                broken.append(f"{name}: {tag['href']}")
+            wanted = anchor if path.suffix == ".html" else ""
+            if not path.is_file() or (wanted and wanted not in read(path).anchors):
+                broken.append(f"{name}: {link}")
     assert broken == []
     assert downloads, "chapters offer their notebook, source and tables"
