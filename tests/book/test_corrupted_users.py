@@ -8,7 +8,7 @@ import pytest
 from scipy.sparse.csgraph import connected_components
 from sklearn.metrics import roc_auc_score
 
-from lib import chapters
+from lib import chapters, claims
 from lib.errors import BookError
 from lib.graphs import components, unpack
 from lib.linear import directions, lambda_tilde, sphere_moments
@@ -333,3 +333,33 @@ def test_the_second_round_of_the_search_has_as_many_points_for_every_method():
     assert all(0.5 <= c["threshold"] <= 4.5 for c in of["CLUB"])
     tried = [(c["radius"], c["threshold"], c["weight"]) for c in of["RCLUB-WCU"]]
     assert tried == [(r, 1.5, w) for r in (0.2, 0.06667) for w in (0.1, 0.5)]
+
+
+def test_one_cluster_for_all_and_one_for_each_are_none():
+    def table(*path):
+        return pd.DataFrame({"policy": "RCLUB-WCU", "t": range(len(path)), "clusters": path})
+
+    assert EXPERIMENTS.with_clusters(table(1, 4, 12), 12) == {"clustered": True, "note": ""}
+    for path, how in (((12, 12), "apart"), ((9, 12), "apart"), ((1, 1), "together")):
+        said = EXPERIMENTS.with_clusters(table(*path), 12)
+        assert not said["clustered"]
+        assert said["note"] == f"RCLUB-WCU never clustered: it kept everybody {how}."
+
+
+@pytest.mark.parametrize("data", ["syn", "ml", "amz", "yelp"])
+def test_without_clusters_a_ratio_of_one_decides_nothing(data):
+    claim = claims.find(f"cud-{data}-rclubwcu-best")
+    facts = {"best_reading": 1.0, "clustered": False}
+    for ratio in (0.9, 1.0, 1.1):
+        assert claims.at_point(claim, "advantage", ratio, facts) == "vacuous at this scale"
+    facts["clustered"] = True
+    assert claims.at_point(claim, "advantage", 0.9, facts) == "reproduced"
+
+
+def test_a_guarantee_about_flagged_users_needs_flagged_users():
+    claim = claims.find("cud-occud-precision")
+    facts = {"delta": 0.05, "flagged": 0}
+    assert claims.at_point(claim, "", 0.0, facts) == "vacuous at this scale"
+    facts["flagged"] = 20
+    assert claims.at_point(claim, "", 0.0, facts) == "reproduced"
+    assert claims.at_point(claim, "", 0.3, facts) == "refuted"
