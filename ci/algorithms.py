@@ -192,9 +192,9 @@ ALGORITHMS = {
     "RestartUCB-BOB": Algorithm(
         "nonstationary/bob", "RESTART_BOB", "drift", _ONE, {"lam": 0.1, "beta": 0.5}, 200_000
     ),
-    "COLDB": Algorithm("dueling", "METHODS/COLDB", "duels", bare.PAIR, {"alpha": 4.0}),
-    "COLDB (mended)": Algorithm("dueling", "METHODS/COLDB (mended)", "duels", bare.PAIR),
-    "LDB-Ind": Algorithm("dueling", "METHODS/LDB-Ind", "duels", bare.PAIR),
+    "COLDB": Algorithm("dueling/fast", "METHODS/COLDB", "duels", bare.PAIR, {"alpha": 4.0}),
+    "COLDB (mended)": Algorithm("dueling/fast", "METHODS/COLDB (mended)", "duels", bare.PAIR),
+    "LDB-Ind": Algorithm("dueling/fast", "METHODS/LDB-Ind", "duels", bare.PAIR),
     "CONDB": Algorithm("dueling/neural", "NETWORKS/CONDB", "duels", None, {"alpha": 4.0}, 2_000),
     "NDB-Ind": Algorithm("dueling/neural", "NETWORKS/NDB-Ind", "duels", None, {}, 2_000),
 }

@@ -23,7 +23,7 @@ from ci import (
 )
 from ci.cite import scholar
 from ci.contents import Page, title_of
-from ci.execute import INJECTED, as_json, as_notebook, has_tag, own_code
+from ci.execute import INJECTED, as_json, as_notebook, has_tag, own_code, values_text
 from ci.project import write
 from ci.runs import Run
 from ci.site import Site
@@ -31,6 +31,12 @@ from lib import claims, toc
 from lib.errors import BookError
 from lib.paths import Project
 
+# The first screen of a chapter: from its title to its figure, with what was found on the way.
+FIRST_SCREEN = re.compile(
+    r"(?P<title>^# .*?\n)(?P<text>(?:(?!^#).)*?<!--\s*generated:\s*found\b(?:(?!^#).)*?)"
+    r"(?P<figure><!--\s*generated:\s*figure\b.*?-->)",
+    re.S | re.M,
+)
 GENERATED = re.compile(r"<!--\s*generated:\s*([\w-]+)((?:\s+[\w-]+)*)\s*-->")
 
 Found = dict[str, tuple[Page, Run | None]]
@@ -159,8 +165,23 @@ def _filled(notebook, page: Page, generated: dict) -> bytes:
     """Return the notebook as a file, with the generated parts in its text."""
     for cell in notebook.cells:
         if cell.cell_type == "markdown":
-            cell.source = fill(cell.source, page.file, generated)
+            cell.source = fill(side_by_side(cell.source), page.file, generated)
     return as_json(notebook).encode()
+
+
+def side_by_side(text: str) -> str:
+    """Put the figure of a chapter beside what it asks, claims and found, where there is room.
+
+    The theme knows the class `full-width`: such a box may cover the contents, which fold away.
+    """
+    return FIRST_SCREEN.sub(
+        lambda found: (
+            f"{found['title']}\n::::::{{div}} rb-first full-width\n{found['figure']}\n\n"
+            f":::::{{div}} rb-first-text\n{found['text'].strip()}\n:::::\n::::::\n"
+        ),
+        text,
+        count=1,
+    )
 
 
 def merge(text: str, executed, profile: str):
@@ -174,8 +195,7 @@ def merge(text: str, executed, profile: str):
     cells = notebook.cells
     for cell in executed.cells:
         if has_tag(cell, INJECTED):
-            values = cell.source.removeprefix("# Parameters\n").strip()
-            cell.source = f"# The values of this run (profile {profile})\n{values}"
+            cell.source = values_text(cell, profile)
             cell["id"] = INJECTED
             declared = next(i for i, each in enumerate(cells) if has_tag(each, "parameters"))
             cells.insert(declared + 1, cell)

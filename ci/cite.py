@@ -31,8 +31,8 @@ def tables_digest(tables: dict[str, str]) -> str:
 
 
 def _authors(citation: dict) -> str:
-    names, authors = [], citation.get("authors", [])
-    if not (isinstance(authors, list) and all(isinstance(author, dict) for author in authors)):
+    names, authors = [], citation.get("authors")
+    if not (authors and isinstance(authors, list) and all(isinstance(a, dict) for a in authors)):
         raise BookError("CITATION.cff must have a list of names as authors")
     for author in authors:
         family = author.get("family-names")
@@ -40,7 +40,7 @@ def _authors(citation: dict) -> str:
         names.append(
             f"{family}, {given}" if family and given else f"{{{author.get('name', family)}}}"
         )
-    return " and ".join(names) or "{The Regret Book contributors}"
+    return " and ".join(names)
 
 
 def bibtex(project: Project, page: Page, run: Run | None) -> str:

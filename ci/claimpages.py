@@ -19,9 +19,10 @@ from ci.history import History
 from ci.scoreboard import Board, Evidence, Row
 from lib import claims
 from lib.claims import OUTCOMES, Claim, badge_html, digits, text_html
-from lib.paths import Project
+from lib.paths import CODE, Project
 
-ASSETS = [Path(__file__).with_name(name) for name in ("claim.css", "claim.js")]
+STYLES = (CODE / "book" / "_static" / "verdicts.css", Path(__file__).with_name("claim.css"))
+ASSETS = (*STYLES, Path(__file__).with_name("claim.js"))
 FAR = 4  # widths of what is drawn beyond which a control is only named
 NAMES = "names.js"  # what the search of the book knows of the claims
 # not in the style sheet, which reports of runs carry with them while the font stays in the book
@@ -163,11 +164,12 @@ def page(book: Book, claim: Claim, rows: list[Row], commit: str) -> str:
     metas = "".join(
         f'<meta name="{key}" content="{html.escape(text)}">' for key, text in tags.items()
     )
+    styles = "".join(f'<link rel="stylesheet" href="{path.name}">' for path in STYLES)
     title = html.escape(f"{claim.id}: a claim in the Regret Book")
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f'<title>{title}</title>{metas}{FONT}<link rel="stylesheet" href="claim.css">'
+        f"<title>{title}</title>{metas}{FONT}{styles}"
         f'<link rel="icon" href="../_static/favicon.svg"><script defer src="claim.js"></script>'
         f"</head>\n<body><main>\n{body}\n</main></body></html>\n"
     )

@@ -217,7 +217,7 @@ def run_pages(project: Project, args) -> int:
     for page, chosen in zip(pages, values, strict=True):
         target = runs.place(project, page)
         if args.out:
-            target = args.out.resolve() / (page.page if len(pages) > 1 else "")
+            target = _resolved(args.out) / (page.page if len(pages) > 1 else "")
         only = tuple(args.only)
         expected = runs.expected(project, page, args.profile, chosen)
         more = {"only": only, "report": True, "policy": args.policy, "expected": expected}
@@ -236,6 +236,13 @@ def run_pages(project: Project, args) -> int:
             file=sys.stderr,
         )
     return 1 if failed or waiting else 0
+
+
+def _resolved(folder: Path) -> Path:
+    try:
+        return folder.resolve()
+    except RuntimeError:
+        raise BookError(f"{folder} is a link that leads to itself; choose another") from None
 
 
 def _open_to(pages: list[contents.Page], policy: str) -> tuple[list[contents.Page], str]:

@@ -85,6 +85,12 @@ def _number_cells(notebook):
     return notebook
 
 
+def values_text(cell, profile: str) -> str:
+    """Return the cell of values that papermill put into a page, as its readers see it."""
+    values = cell.source.removeprefix("# Parameters\n").strip()
+    return f"# The values of this run (profile {profile})\n{values}"
+
+
 def has_tag(cell, tag: str) -> bool:
     return tag in cell.metadata.get("tags", [])
 

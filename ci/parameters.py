@@ -131,7 +131,10 @@ def check(parameter: Parameter, value, chapter: str):
         if not default:
             return value
         element = parameter._replace(default=default[0])
-        return [check(element, each, chapter) for each in value]
+        found = [check(element, each, chapter) for each in value]
+        if twice := [each for each in found if found.count(each) > 1]:
+            raise BookError(f"{where} has {_short(twice[0])} twice; give each value once")
+        return found
     kind = type(default)
     result = _as(kind, value)
     if result is None:

@@ -10,12 +10,12 @@ import shlex
 from pathlib import Path
 from typing import NamedTuple
 
-from ci import contents, evidence, markup, runs
+from ci import claimpages, contents, evidence, markup, runs
 from ci import parameters as params
 from ci.cite import bibtex
 from ci.contents import Page
 from ci.display import duration
-from ci.execute import INJECTED, has_tag
+from ci.execute import INJECTED, has_tag, values_text
 from ci.project import shown
 from ci.runs import Run
 from lib import claims, journal
@@ -24,7 +24,7 @@ from lib.journal import Judgement
 from lib.paths import Project
 
 FILE = "report.html"
-STYLES = (Path(__file__).with_name("claim.css"), Path(__file__).with_name("report.css"))
+STYLES = (*claimpages.STYLES, Path(__file__).with_name("report.css"))
 FIGURE = re.compile(
     r'(<figure id="(fig-[\w-]+)".*?<div class="rb-canvas[^>]*>)(<svg.*?</svg>)', re.S
 )
@@ -174,31 +174,31 @@ def _changes(found: Comparison) -> str:
         f"<td>{text_html(found.page.parameters[name].meaning)}</td></tr>"
         for name, (mine, theirs) in found.parameters.items()
     )
-    return _table("What you changed", ("Parameter", "Yours", "Published", "Meaning"), rows)
+    table = _table(("Parameter", "Yours", "Published", "Meaning"), rows)
+    return f"<h2>What you changed</h2>\n{table}"
 
 
-def _table(title: str, head: tuple[str, ...], rows: str) -> str:
+def _table(head: tuple[str, ...], rows: str) -> str:
     cells = "".join(f"<th>{each}</th>" for each in head)
-    return (
-        f"<h2>{title}</h2>\n"
-        f'<div class="scroll"><table><thead><tr>{cells}</tr></thead>{rows}</table></div>'
-    )
+    return f'<div class="scroll"><table><thead><tr>{cells}</tr></thead>{rows}</table></div>'
 
 
 def _verdicts(found: Comparison) -> str:
     if not found.pairs:
         return "<h2>Verdicts</h2>\n<p>This page judges no claim.</p>"
-    changed = [pair for pair in found.pairs if pair.changed]
-    rest = [pair for pair in found.pairs if not pair.changed]
+    changed, rest = (
+        [row(pair) for pair in found.pairs if pair.changed == wanted] for wanted in (True, False)
+    )
     head = ("Claim", "Yours", "Published")
-    if changed:
-        first = _table("Verdicts that changed", head, "".join(map(row, changed)))
-    else:
-        first = "<h2>Verdicts</h2>\n<p>No verdict differs from a published one.</p>"
-    same = _table("", head, "".join(map(row, rest))).replace("<h2></h2>\n", "")
+    first = (
+        f"<h2>Verdicts that changed</h2>\n{_table(head, ''.join(changed))}"
+        if changed
+        else "<h2>Verdicts</h2>\n<p>No verdict differs from a published one.</p>"
+    )
+    if not rest:
+        return first
     many = f"{len(rest)} other verdict{'s' * (len(rest) != 1)}"
-    other = f"<details><summary>{many}</summary>{same}</details>" if rest else ""
-    return first + other
+    return f"{first}<details><summary>{many}</summary>{_table(head, ''.join(rest))}</details>"
 
 
 def row(pair: Pair) -> str:
@@ -249,11 +249,8 @@ def _cell(cell, known: markup.Labels, overlays: dict, found: Comparison) -> str:
     if cell.cell_type != "code":
         return markup.as_html(cell.source, known)
     tags = set(cell.metadata.get("tags", []))
-    source = cell.source
-    if has_tag(cell, INJECTED):
-        values = source.removeprefix("# Parameters\n").strip()
-        source = f"# The values of this run (profile {found.run.info.profile})\n{values}"
-    written = markup.code(source)
+    injected = has_tag(cell, INJECTED)
+    written = markup.code(values_text(cell, found.run.info.profile) if injected else cell.source)
     if tags & FOLDED:
         prompt = cell.metadata.get("mystnb", {}).get("code_prompt_show", "Show the code")
         written = f"<details><summary>{html.escape(prompt)}</summary>{written}</details>"

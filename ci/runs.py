@@ -2,15 +2,18 @@
 
 import contextlib
 import hashlib
+import itertools
 import json
 import os
 import shutil
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 from ci.contents import Page
+from ci.display import say
 from ci.project import lock, write
 from lib import journal
 from lib.errors import BookError
@@ -184,8 +187,8 @@ def prepared(project: Project, target: Path) -> Iterator[Path]:
         raise BookError(f"cannot write to {target}: it is a file, not a folder")
     require_writable(target.parent)
     with _publishing(project):
-        _clear(target)
-        if target.is_dir() and not target.is_relative_to(project.build):
+        _clear(project, target)
+        if target.is_dir() and not _is_place(project, target):
             _refuse_foreign(target)
         _require_movable(target)
         work = Path(tempfile.mkdtemp(dir=target.parent, prefix=WORK))
@@ -196,6 +199,16 @@ def prepared(project: Project, target: Path) -> Iterator[Path]:
             yield work
         finally:
             shutil.rmtree(work, ignore_errors=True)
+
+
+def _is_place(project: Project, target: Path) -> bool:
+    """Return whether a folder is where `place` puts runs, so that whatever is there is ours."""
+    if not target.is_relative_to(project.build):
+        return False
+    match target.relative_to(project.build).parts:
+        case ("runs", _, _) | ("executed", _, _, _):
+            return True
+    return False
 
 
 def _publishing(project: Project):
@@ -232,7 +245,21 @@ def _require_movable(target: Path) -> None:
             raise BookError(f"cannot replace {target} ({error.strerror}); choose another") from None
 
 
-def _clear(target: Path) -> None:
+def _drop(project: Project, target: Path) -> None:
+    """Remove the old run, or keep it beside when somebody wrote into its folder meanwhile."""
+    aside = _aside(target)
+    if not aside.exists():
+        return
+    if _is_place(project, target) or read(aside):
+        shutil.rmtree(aside, ignore_errors=True)
+        return
+    names = (f"{target.name}-kept{number or ''}" for number in itertools.count())
+    kept = next(path for name in names if not (path := target.with_name(name)).exists())
+    os.rename(aside, kept)
+    say(f"regretbook: somebody wrote into {target} meanwhile; it is now {kept}", sys.stderr)
+
+
+def _clear(project: Project, target: Path) -> None:
     """Mend what a killed process left: runs that nobody makes, and an old run that is aside."""
     for left in target.parent.glob(f"{WORK}*"):
         if left.is_dir() and (left / LOCK).is_file():
@@ -240,7 +267,7 @@ def _clear(target: Path) -> None:
                 shutil.rmtree(left, ignore_errors=True)
     if _aside(target).exists() and not target.exists():
         os.rename(_aside(target), target)
-    shutil.rmtree(_aside(target), ignore_errors=True)
+    _drop(project, target)
 
 
 def publish(project: Project, work: Path, target: Path) -> None:
@@ -251,7 +278,7 @@ def publish(project: Project, work: Path, target: Path) -> None:
             os.rename(target, _aside(target))
         os.rename(work, target)
         (target / LOCK).unlink(missing_ok=True)
-        shutil.rmtree(_aside(target), ignore_errors=True)
+        _drop(project, target)
 
 
 def below(folder: Path, pages: dict[str, Page]) -> list[tuple[Page, Run]]:

@@ -9,7 +9,7 @@ from ci.contents import Page, Pages, of_chapter
 from ci.history import History, changed
 from ci.scoreboard import DOWNLOADS, Board, Row, counts, every, findings
 from lib import claims
-from lib.claims import Claim, badge_html, digits, text_html
+from lib.claims import badge_html, digits, text_html
 from lib.journal import Judgement
 
 TITLES = ("Claim", "Printed", "Measured", "Verdict")
@@ -131,24 +131,23 @@ def tally(rows: Board, pages: Pages, chapter: str, profile: str = "book") -> str
     return f"{_total(mine)}{where}:\n\n{_badges(mine, up, chapter=chapter)}"
 
 
-def _own_page(claim: Claim, address: Callable[[str], str]) -> str:
-    """Return the name of a claim, linked to its own page."""
-    name = html.escape(claim.id)
-    return f'<a href="{address("")}claims/{name}.html"><code>{name}</code></a>'
+def _own_page(row: Row, address: Callable[[str], str]) -> str:
+    """Return the name of a claim, linked to its own page, and what kind of claim it is."""
+    name = html.escape(row.claim.id)
+    return f'<small><a href="{address("")}claims/{name}.html">{name}</a> {row.kind}</small>'
 
 
 def _data(rows: list[Row]) -> str:
-    """Return what the filter and the order of the scoreboard know of a finding."""
+    """Return what the filter and the order of the scoreboard cannot read off a row."""
     first = rows[0]
     number, found = first.claim.number, first.judgement
-    known = _choices(first) | {
-        "verdict": claims.joined(row.verdict for row in rows),
-        "headline": "yes" if any(row.claim.headline for row in rows) else "no",
-        "printed": "" if number is None else repr(number.value),
-        "measured": "" if found.measured is None else repr(found.measured),
-        "name": first.claim.group or first.claim.id,
+    known = {
+        "scale": _scale(found) if found.scale else "",
+        "data": SEPARATOR.join(first.claim.needs),
+        "printed": "" if number is None else f"{number.value:.6g}",
+        "measured": "" if found.measured is None else f"{found.measured:.6g}",
     }
-    return "".join(f' data-{key}="{html.escape(value)}"' for key, value in known.items())
+    return "".join(f' data-{key}="{html.escape(text)}"' for key, text in known.items() if text)
 
 
 def _scale(found: Judgement) -> str:
@@ -158,36 +157,47 @@ def _scale(found: Judgement) -> str:
     return claims.PRINTED_SCALE if found.share == 1 else found.scale.split(" (")[0].split(";")[0]
 
 
-def _row_html(row: Row, anchor: str, address: Callable[[str], str], alone: bool = True) -> str:
-    """Return one row: statement, print, measurement with all that its rule used, verdict."""
+def _row_html(
+    row: Row, anchor: str, address: Callable[[str], str], brief: bool, alone: bool = True
+) -> str:
+    """Return one row: statement, print, measurement, verdict, and what they rest on.
+
+    A brief one leaves notes and sizes to the page of the claim, inside a group the statement, too.
+    """
     claim, found = row.claim, row.judgement
-    unit = f" {text_html(found.unit)}" if found.unit else ""
     printed = (
         f"{digits(claim.number.value)} {text_html(claim.number.unit)}" if claim.number else "–"
     )
-    measured, where = claims.number(found) + (unit if found.measured is not None else ""), row.where
+    measured = claims.number(found)
+    if found.unit and found.measured is not None:
+        measured += f" {text_html(found.unit)}"
     if page := row.evidence and address(row.evidence.page):
-        where = f'<a href="{page}">{where}</a>'
-        if found.figure:
-            measured = f'<a href="{page}#{html.escape(found.figure)}">{measured}</a>'
-    small = [text_html(text) for text in (claims.details(found), found.note) if text]
+        anchored = f"{page}#{html.escape(found.figure)}" if found.figure else page
+        measured = f'<a href="{anchored}">{measured}</a>'
+    scale = _scale(found) if found.scale else ""
+    shown = found._replace(scale=scale, control=[], recorded="") if brief else found
+    small = ["; ".join(filter(None, (claims.details(shown), row.where)))]
+    small += [found.note] if found.note and not brief else []
     headline = ' class="rb-headline"' if claim.headline else ""
+    statement = text_html(claim.statement) if alone or not brief else ""
     return (
         f'<tr id="{html.escape(anchor)}"{headline}{_data([row]) if alone else ""}>'
-        f"<td>{text_html(claim.statement)}<br>{_own_page(claim, address)} "
-        f"<small>{row.kind}</small></td>"
-        f'<td data-label="Printed">{printed}</td>'
-        f'<td data-label="Measured">{measured}'
-        f"{''.join(f'<br><small>{text}</small>' for text in small)}</td>"
-        f'<td data-label="Verdict">{badge_html(found.verdict)}'
-        f"{f'<br><small>{where}</small>' if where else ''}</td></tr>"
+        f"<td>{statement}{_own_page(row, address)}</td>"
+        f"<td>{printed}</td><td>{measured}{''.join(map(_small, small))}</td>"
+        f"<td>{badge_html(found.verdict)}</td></tr>"
     )
 
 
-def _group_html(rows: list[Row], anchors: list[str], address: Callable[[str], str]) -> str:
+def _small(text: str) -> str:
+    return f"<small>{text_html(text)}</small>" if text else ""
+
+
+def _group_html(
+    rows: list[Row], anchors: list[str], address: Callable[[str], str], brief: bool
+) -> str:
     """Return the cells of one printed table as one row that opens into them."""
     inner = "\n".join(
-        _row_html(row, anchor, address, alone=False)
+        _row_html(row, anchor, address, brief, alone=False)
         for row, anchor in zip(rows, anchors, strict=True)
     )
     headline = ' class="rb-headline"' if any(row.claim.headline for row in rows) else ""
@@ -195,8 +205,8 @@ def _group_html(rows: list[Row], anchors: list[str], address: Callable[[str], st
     return (
         f'<tr{headline}{_data(rows)}><td colspan="3"><details><summary>{summary}</summary>'
         f'<table class="rb-claims"><tbody>\n{inner}\n</tbody></table></details></td>'
-        f'<td data-label="Verdict">{badge_html(claims.joined(row.verdict for row in rows))}'
-        f"<br><small>{rows[0].kind}, {len(rows)} cells</small></td></tr>"
+        f"<td>{badge_html(claims.joined(row.verdict for row in rows))}"
+        f"<small>{rows[0].kind}, {len(rows)} cells</small></td></tr>"
     )
 
 
@@ -206,23 +216,27 @@ def _cells(rows: list[Row]) -> str:
     return ", ".join(f"{found.count(v)} {v}" for v in claims.VERDICTS if v in found)
 
 
-def table_html(rows: list[Row], prefix: str, address: Callable[[str], str], title: str = "") -> str:
-    """Return rows as the body of a table, a group as one row; `address` links to a page."""
+def table_html(rows: list[Row], address: Callable[[str], str], part: str = "") -> str:
+    """Return rows as the body of a table, a group as one row; `address` links to a page.
+
+    The scoreboard has a part for each chapter, which says its name and is brief.
+    """
     seen: set[str] = set()
-    lines = [f'<tr class="rb-part"><th scope="rowgroup" colspan="4">{title}</th></tr>'] * bool(
-        title
-    )
+    chapter = f' data-chapter="{html.escape(rows[0].claim.chapter)}"' if part else ""
+    lines = [f"<tbody{chapter}>"]
+    if part:
+        lines.append(f'<tr class="rb-part"><th scope="rowgroup" colspan="4">{part}</th></tr>')
     for together in findings(rows):
         anchors = []
         for row in together:
             second = f"-{row.question}" if row.claim.id in seen else ""
             seen.add(row.claim.id)
-            anchors.append(f"{prefix}-{row.claim.id}{second}")
+            anchors.append(f"claim-{row.claim.id}{second}")
         if len(together) > 1:
-            lines.append(_group_html(together, anchors, address))
+            lines.append(_group_html(together, anchors, address, bool(part)))
         else:
-            lines.append(_row_html(together[0], anchors[0], address))
-    return "<tbody>\n" + "\n".join(lines) + "\n</tbody>"
+            lines.append(_row_html(together[0], anchors[0], address, bool(part)))
+    return "\n".join([*lines, "</tbody>"])
 
 
 def _table(bodies: list[str], id: str = "") -> str:
@@ -259,7 +273,7 @@ def verdicts(rows: Board, pages: Pages, chapter: str) -> str:
         return "*The ledger has no claim of this chapter.*\n"
     first = _first(pages, chapter)
     depth = first.file.count("/") if first else 2
-    return _table([table_html(mine, "claim", _addresses(pages, depth))])
+    return _table([table_html(mine, _addresses(pages, depth))])
 
 
 def page(rows: Board, pages: Pages, profile: str = "book", past: History | None = None) -> str:
@@ -269,10 +283,7 @@ def page(rows: Board, pages: Pages, profile: str = "book", past: History | None 
     chapters = [
         Group(_link(pages, name), each, {"chapter": name}) for name, each in rows.items() if each
     ]
-    bodies = [
-        table_html(_headlines_first(group.rows), "claim", address, group.title)
-        for group in chapters
-    ]
+    bodies = [table_html(_headlines_first(group.rows), address, group.title) for group in chapters]
     text = [
         _warning(profile),
         _counts_table("Nature", [*_by_nature(total), whole]),

@@ -1,6 +1,8 @@
 """The definitions of a page as a module, so that tests, chapters and readers need no copies."""
 
 import ast
+import functools
+import re
 from types import ModuleType
 
 from lib import journal, program, toc
@@ -16,10 +18,29 @@ def load(name: str) -> ModuleType:
     other pages take reads no parameter: it would see the default, whatever the reader chose.
     """
     page = toc.find(name)
-    cells = code_cells((project().book / f"{page.file}.md").read_text(encoding="utf-8"))
-    journal.note(journal.Loaded(page.name, code_digest(cells)))
-    source = "\n\n\n".join(filter(None, (_definitions(cell) for cell in cells))) + "\n"
-    return program.load_page(page.name, source)
+    text = _text(page)
+    journal.note(journal.Loaded(page.name, code_digest(code_cells(text))))
+    return program.load_page(page.name, _source(text))
+
+
+def _text(page: toc.Entry) -> str:
+    return (project().book / f"{page.file}.md").read_text(encoding="utf-8")
+
+
+def _source(text: str) -> str:
+    """Return the definitions of a page, and the digests of those of the pages that it loads.
+
+    A page behind it that has changed makes it another module, although its own text is the same.
+    """
+    source = _defined(text)
+    for name in re.findall(r"""chapters\.load\(["']([^"']+)["']\)""", source):
+        source += f"# {name} {program.digest(_source(_text(toc.find(name))))}\n"
+    return source
+
+
+@functools.lru_cache(maxsize=100)
+def _defined(text: str) -> str:
+    return "\n\n\n".join(filter(None, map(_definitions, code_cells(text)))) + "\n"
 
 
 def _definitions(cell: Cell) -> str:

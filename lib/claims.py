@@ -22,20 +22,14 @@ import numpy as np
 from lib import journal, maths, measure, toc
 from lib.errors import BookError, nearest
 from lib.files import read_yaml
-from lib.journal import Judgement
+from lib.journal import VERDICTS, Judgement
 from lib.measure import Measured
 from lib.paths import Project, project
 
 CLASSES = {
-    "reproduced": "rb-reproduced",
-    "direction only": "rb-direction-only",
-    "not reproduced": "rb-not-reproduced",
-    "refuted": "rb-refuted",
-    "undecided": "rb-undecided",
-    "vacuous at this scale": "rb-vacuous",
-    "not run": "rb-not-run",
+    verdict: f"rb-{verdict.removesuffix(' at this scale').replace(' ', '-')}"
+    for verdict in VERDICTS
 }
-VERDICTS = tuple(CLASSES)
 NATURES = ("algebra", "theorem", "experiment")
 QUESTIONS = ("reconstruction", "advantage")
 PRINTED_SCALE = "printed scale"
@@ -360,10 +354,14 @@ def judge(
     `values` is a number, a `Measured`, or one number for each of at least two trials; `control`
     is the same of a method that must fail the rule. `facts` are the further names of the rule; one
     that is `Measured` counts with its interval, as the measurement itself does.
-    `sizes` says what the parameters of the page do not.
+    `sizes` says what the parameters of the page do not. Where one of them has no value in this run,
+    nothing is judged, and the reason stands in its place.
     """
     claim = _own(id)
     question = question_of(claim, question)
+    for each in (values, control, *facts.values()):
+        if isinstance(each, Measured) and each.why:
+            return skip(id, f"It cannot be measured in this run: {each.why}.", question)
     measured = _checked(claim, "measured", values)
     beside = None if control is None else _checked(claim, "control", control)
     facts = flat(facts)

@@ -181,9 +181,10 @@ def grid(rows: int = 1, cols: int = 1, height: float | None = None, **subplots):
             f"A figure has at least one row and one or two columns; got {rows} × {cols}."
         )
     height = height or (HEIGHT if cols == 1 else 3.4)
-    return plt.subplots(
-        rows, cols, figsize=(WIDTH if cols == 1 else 8.8, height * rows), **subplots
-    )
+    with plt.ioff():  # a cell that leaves the rest to the next one would show it half drawn
+        return plt.subplots(
+            rows, cols, figsize=(WIDTH if cols == 1 else 8.8, height * rows), **subplots
+        )
 
 
 def band_text(trials: int, band: bool = True) -> str:
@@ -245,18 +246,21 @@ def curves(
             plotted.keep_band(drawn, line["low"].to_numpy(), line["high"].to_numpy())
 
 
-def show(fig: Figure, name: str, caption: str, alt: str, legend: bool = True) -> None:
+def show(
+    fig: Figure, name: str, caption: str, alt: str, legend: bool = True, title: str = ""
+) -> None:
     """Put the figure into the page as inline SVG, with caption and alternative text, and close it.
 
-    Curves of a single panel get their names at their ends, where these fit; other labelled artists
-    get one legend below all panels, unless the figure already has one.
+    `title` is the message in a sentence; a page computes what a run decides of it. Curves of a
+    single panel get their names at their ends, where these fit; other labelled artists get one
+    legend below all panels, unless the figure already has one.
     """
     made = _prepare(fig, name, caption, alt, legend)
     body = _canvas(fig, name, alt)
     csv = plotted.data(fig).to_csv(index=False, float_format="%.6g")
     files = _keep(fig, name, alt, made)
     plt.close(fig)
-    _publish(name, body, caption, alt, csv, *files)
+    _publish(name, _titled(title) + body, caption, alt, csv, *files)
 
 
 def html(fig: Figure, name: str, caption: str, alt: str, legend: bool = True) -> str:
@@ -277,6 +281,11 @@ def _prepare(fig: Figure, name: str, caption: str, alt: str, legend: bool) -> st
     if ends.name_curves(fig):
         return "names"
     return "legend" if _legend_below(fig) else ""
+
+
+def _titled(title: str) -> str:
+    # not drawn: a sentence breaks into lines on a phone, and the letters of a picture do not
+    return f'<p class="rb-title">{maths.sentence(title)}</p>' if title else ""
 
 
 def _canvas(fig: Figure, name: str, alt: str) -> str:

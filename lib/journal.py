@@ -12,6 +12,15 @@ from typing import NamedTuple, get_args
 from lib.errors import BookError
 
 RECORDED = "recorded"  # among the sizes of a run: the origin of the recorded table behind it
+VERDICTS = (
+    "reproduced",
+    "direction only",
+    "not reproduced",
+    "refuted",
+    "undecided",
+    "vacuous at this scale",
+    "not run",
+)
 
 
 class Data(NamedTuple):
@@ -123,10 +132,23 @@ def read(run: Path) -> list[Entry]:
     return [_entry(line) for line in path.read_text(encoding="utf-8").splitlines() if line]
 
 
+def checked(kind: type, values: dict) -> Entry:
+    """Return an entry of a kind; ValueError or TypeError when its parts are not what they are."""
+    entry = kind(**values)
+    for name, hint in kind.__annotations__.items():
+        value = getattr(entry, name)
+        allowed = hint | int if float in (hint, *get_args(hint)) else hint
+        if not isinstance(value, allowed):
+            raise TypeError(f"{name} is {value!r}")
+    if kind is Judgement and entry.verdict not in VERDICTS:
+        raise ValueError(f"there is no verdict {entry.verdict!r}")
+    return entry
+
+
 def _entry(line: str) -> Entry:
     try:
         values = json.loads(line)
-        return KINDS[values.pop("kind")](**values)
+        return checked(KINDS[values.pop("kind")], values)
     except (ValueError, KeyError, TypeError, AttributeError):
         raise BookError(
             f"the journal of a run has a line that nothing wrote: {line[:80]}"

@@ -3,6 +3,9 @@
 Every function takes one number for each trial and returns a `Measured`: the number, and the 95 %
 interval that decides. Trials are paired: methods of one trial saw the same users, arms and noise.
 Nothing here depends on the moment: a bootstrap has a fixed seed.
+
+Input that is wrong is refused. Sound numbers that leave a statistic without a value, such as a
+ratio to a regret of zero in a very short run, give one that says why, and decides nothing.
 """
 
 import math
@@ -28,11 +31,17 @@ class Measured(NamedTuple):
     high: float
     trials: int | None = None
     values: tuple[float, ...] = ()  # of each trial, where there is one number for each
+    why: str = ""  # why there is no value: then all three are NaN
 
 
 def exact(value: float) -> Measured:
     """Return a number that has no interval: one that was computed, not sampled."""
     return Measured(float(value), float(value), float(value))
+
+
+def undefined(why: str, trials: int) -> Measured:
+    """Return what these trials leave without a value; `judge` leaves its claim unjudged."""
+    return Measured(math.nan, math.nan, math.nan, trials, (), why)
 
 
 def mean(values: Sequence[float], within: tuple[float, float] = (-math.inf, math.inf)) -> Measured:
@@ -90,9 +99,10 @@ def ratio(a: Sequence[float], b: Sequence[float]) -> Measured:
     quantile is Student's, as for a mean. A ratio of what cannot be negative stays at 0 or above.
     """
     a, b = _pair(a, b)
-    if not b.mean() or not ((b.sum() - b) * b.sum() > 0).all():
-        raise BookError("a ratio needs a denominator whose mean keeps its sign without any trial")
     n = len(a)
+    if not b.mean() or not ((b.sum() - b) * b.sum() > 0).all():
+        why = "a ratio needs a denominator whose mean keeps its sign without any trial"
+        return undefined(why, n)
     without = (a.sum() - a) / (b.sum() - b)
     half = _quantile(n) * math.sqrt((n - 1) / n * float(((without - without.mean()) ** 2).sum()))
     lowest = 0.0 if (a >= 0).all() and (b > 0).all() else -math.inf
@@ -106,17 +116,29 @@ def slope(x: Sequence[float], values: Sequence[Sequence[float]]) -> Measured:
     `values` has a row for each trial and a column for each x; the bootstrap resamples rows.
     """
     x, values = np.asarray(x, dtype=float), np.asarray(values, dtype=float)
-    if values.ndim != 2 or values.shape[1] != len(x) or len(x) < 2 or not (x > 0).all():
-        raise BookError("a slope needs at least two positive x and a row of values for each trial")
+    if values.ndim != 2 or values.shape[1] != len(x) or not (x > 0).all():
+        raise BookError("a slope needs positive x and a row of values for each trial")
+    if len(values) < 2 or not np.isfinite(values).all():
+        raise BookError("a slope needs at least two trials, all finite")
+    if len(np.unique(x)) < 2:
+        return undefined("a slope needs at least two different x", len(values))
     if not (values.mean(axis=0) > 0).all():
-        raise BookError("a slope on logarithmic axes needs positive means")
-    if len(values) < 2:
-        raise BookError("a slope needs at least two trials")
+        return undefined("a slope on logarithmic axes needs positive means", len(values))
     centred = np.log(x) - np.log(x).mean()
     weights = centred / (centred @ centred)
     with np.errstate(all="ignore"):
         drawn = np.log(values[_resamples(len(values))].mean(axis=1)) @ weights
     return _spread(float(np.log(values.mean(axis=0)) @ weights), drawn, len(values))
+
+
+def require_several(**lists: Sequence[float]) -> None:
+    """Refuse lists of parameters over which no slope can be fitted, before anything is computed."""
+    for name, values in lists.items():
+        if len(set(values)) < 2:
+            raise BookError(
+                f"{name} is {values}, but this page looks at how things grow with it: give it at "
+                "least two different values."
+            )
 
 
 def bootstrap(
@@ -136,8 +158,9 @@ def bootstrap(
         raise BookError("a bootstrap needs samples over the same two or more trials, all finite")
     n = len(samples[0])
     with np.errstate(all="ignore"):
+        value = float(statistic(*samples))
         drawn = [statistic(*(sample[rows] for sample in samples)) for rows in _resamples(n)]
-    return _spread(float(statistic(*samples)), np.array(drawn, dtype=float), n, within)
+    return _spread(value, np.array(drawn, dtype=float), n, within)
 
 
 def _resamples(n: int) -> np.ndarray:
@@ -151,10 +174,10 @@ def _spread(value: float, drawn: np.ndarray, n: int, within=(-math.inf, math.inf
     would be too narrow with the three to ten trials that most experiments have.
     """
     if not math.isfinite(value):
-        raise BookError(f"the statistic of the samples is {value}, but must be a finite number")
+        return undefined(f"the statistic of the trials is {value}", n)
     drawn = drawn[np.isfinite(drawn)]
     if len(drawn) < RESAMPLES / 2:
-        raise BookError("the statistic is not a number for most resamples of the trials")
+        return undefined("the statistic is not a number for most resamples of the trials", n)
     half = _quantile(n) * float(drawn.std()) * math.sqrt(n / (n - 1))
     return _measured(value, half, (), within, n)
 

@@ -9,6 +9,7 @@ import json
 from pathlib import Path
 from typing import NamedTuple
 
+from lib import journal
 from lib.errors import BookError
 from lib.files import write_atomically
 from lib.journal import Judgement
@@ -88,7 +89,7 @@ def read(path: Path) -> Record:
             name: Recorded(**(table | {"origin": Origin(**table["origin"])}))
             for name, table in plain["tables"].items()
         }
-        judgements = [Judgement(**each) for each in plain["judgements"]]
+        judgements = [journal.checked(Judgement, each) for each in plain["judgements"]]
         origin = Origin(**plain["origin"])
         rules = plain.get("rules", {})
         return Record(plain["chapter"], plain["page"], tables, judgements, origin, rules)

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from lib.errors import BookError
-from lib.files import write_atomically
+from lib.files import sweep, write_atomically
 from lib.paths import project
 
 _CHECKSUM, _COST = "#checksum", "#cost"  # no name of a column looks like these
@@ -44,6 +44,7 @@ def group(program: str) -> str:
 def describe(text: str) -> None:
     """Keep the text of a program beside its results, so that one can tell who may ask for them."""
     path = folder() / group(text) / _PROGRAM
+    sweep(path.parent)
     if not path.exists():
         write_atomically(path, text.encode())
 

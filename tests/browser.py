@@ -1,10 +1,13 @@
 """One headless browser for all tests that need one."""
 
+import itertools
 import os
+import re
 import shutil
 
 import pytest
 
+DESK, PHONE = 1280, 390
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
 
@@ -27,3 +30,18 @@ def browser():
         browser = playwright.chromium.launch(executable_path=path, args=FLAGS)
         yield browser
         browser.close()
+
+
+def assert_readable(page):
+    """Check that a page without the theme fits and has contrast: desk and phone, day and night."""
+    for width, scheme in itertools.product((DESK, PHONE), ("light", "dark")):
+        page.set_viewport_size({"width": width, "height": 900})
+        page.emulate_media(color_scheme=scheme)
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        ink, paper = (
+            sum(map(int, re.findall(r"\d+", colour)[:3]))
+            for colour in page.evaluate(
+                "['color', 'backgroundColor'].map(each => getComputedStyle(document.body)[each])"
+            )
+        )
+        assert ink < 300 < paper if scheme == "light" else paper < 300 < ink

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 os.environ["MPLBACKEND"] = "Agg"
-pytest_plugins = ["tests.browser", "tests.sandbox"]
+pytest_plugins = ["tests.browser", "tests.sandbox", "tests.site"]
 
 # A busy machine is no mistake of a test.
 settings.register_profile("book", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -20,12 +20,18 @@ def no_run_of_the_shell(monkeypatch):
         monkeypatch.delenv(name, raising=False)
 
 
-def pytest_collection_modifyitems(items):
-    """Begin with the site: one worker builds the smoke book while the others test the rest.
+def pytest_configure(config):
+    """Let workers take files in the order below, not those with the most tests first."""
+    config.option.loadscopereorder = False
 
-    The pages of a reader come last: by then the book has compiled most of what they run.
+
+def pytest_collection_modifyitems(items):
+    """Begin with all pages: one worker builds the smoke book while the others test the rest.
+
+    The rest of the site needs the built book, so it comes late. The pages of a reader come last: by
+    then the book has compiled most of what they run.
     """
-    order = {"test_site.py": 0, "test_reader.py": 2}
+    order = {"test_pages.py": 0, "test_site.py": 2, "test_reader.py": 3}
     items.sort(key=lambda item: order.get(item.path.name, 1))
 
 

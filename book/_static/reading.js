@@ -43,17 +43,28 @@ function addSwitch() {
   setDepth(remembered());
 }
 
-// The theme's own marking loses the reader at the end of a page, and a long list never scrolls.
+// The theme's own marking loses the reader at the end of a page, and a long list never scrolls. The build takes it
+// out (ci/finish.py): it would mark another section a moment later, and after every change of the window.
 function followReader() {
-  document.body.removeAttribute("data-bs-spy");
   const list = document.querySelector(".bd-sidebar-secondary");
   const links = [...(list?.querySelectorAll('.page-toc a[href^="#"]') ?? [])];
   const section = (link) => document.getElementById(decodeURIComponent(link.hash.slice(1)));
   const known = links.filter(section);
+  const reached = () => {
+    const page = document.documentElement;
+    const atEnd = scrollY > 0 && scrollY + innerHeight >= page.scrollHeight - 2; // where the last section is short
+    return atEnd ? known.at(-1) : known.findLast((link) => section(link).getBoundingClientRect().top < innerHeight / 3);
+  };
   const follow = () => {
-    const passed = known.filter((link) => section(link).getBoundingClientRect().top < innerHeight / 3);
-    const active = passed.pop();
-    known.forEach((link) => link.classList.toggle("active", link === active));
+    const active = reached();
+    for (const link of known) {
+      link.classList.toggle("active", link === active);
+      if (link === active) link.setAttribute("aria-current", "true");
+      else link.removeAttribute("aria-current");
+    }
+    for (const entry of list.querySelectorAll(".toc-entry")) {
+      entry.classList.toggle("active", Boolean(active) && entry.contains(active)); // unfolds what is in it
+    }
     if (!active) return;
     const [inner, outer] = [active.getBoundingClientRect(), list.getBoundingClientRect()];
     const room = outer.height / 4;
@@ -67,7 +78,9 @@ function followReader() {
   };
   if (!known.length) return;
   window.addEventListener("scroll", soon, { passive: true });
-  new ResizeObserver(soon).observe(list); // the head of the page takes room from it while one scrolls
+  // The head of the page takes room from the list while one scrolls, and a fold that opens moves all below it.
+  const sizes = new ResizeObserver(soon);
+  [list, document.querySelector("article")].forEach((each) => sizes.observe(each));
 }
 
 function savePng(figure, scale = 3) {
@@ -132,11 +145,13 @@ function markWideMaths() {
 
 // Whoever has only a keyboard must reach a box that scrolls, and no other. The theme marks code too, but late.
 function markScrolling() {
-  const boxes = "article pre, .rb-formula, .rb-scroll, .rb-canvas, .rb-wide-maths, .rb-claims-scroll";
-  for (const box of document.querySelectorAll(boxes)) {
-    if (box.scrollWidth > box.clientWidth) box.tabIndex = 0;
+  const names = "article pre, .rb-formula, .rb-scroll, .rb-canvas, .rb-wide-maths, .rb-claims-scroll";
+  const boxes = [...document.querySelectorAll(names)];
+  const scrolls = boxes.map((box) => box.scrollWidth > box.clientWidth); // all before the first change: one layout
+  boxes.forEach((box, place) => {
+    if (scrolls[place]) box.tabIndex = 0;
     else box.removeAttribute("tabindex");
-  }
+  });
 }
 
 function fit() {
@@ -153,5 +168,7 @@ document.addEventListener("DOMContentLoaded", () => {
 window.addEventListener("load", () => {
   document.fonts.ready.then(fit);
   window.addEventListener("resize", fit);
-  document.addEventListener("toggle", fit, true);
+  let due = 0; // all folds of a page may open at once
+  const fitSoon = () => (cancelAnimationFrame(due), (due = requestAnimationFrame(fit)));
+  document.addEventListener("toggle", fitSoon, true);
 });

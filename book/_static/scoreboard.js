@@ -4,16 +4,28 @@ window.addEventListener("load", () => {
   const board = document.querySelector("#rb-board");
   const form = document.querySelector("#rb-filter");
   if (!board || !form) return;
-  const rows = [...board.querySelectorAll("tr[data-chapter]")];
+  const rows = [...board.querySelectorAll(":scope > tbody > tr:not(.rb-part)")];
   const titles = [...board.querySelectorAll("tr.rb-part")];
   const bodies = [...board.tBodies];
   const home = new Map(bodies.map((body) => [body, [...body.rows]]));
   const keys = ["chapter", "nature", "question", "verdict", "scale", "data"];
   const severity = [...form.elements.verdict.options].map((option) => option.value);
+  // What a row can be chosen and ordered by, of which it says most in words.
+  const facts = new Map(
+    rows.map((row) => {
+      const kind = row.id ? row.cells[0].lastChild.lastChild : row.cells[1].lastChild;
+      const [nature, question] = kind.textContent.trim().split(", ");
+      const { scale = "none", data = "none", printed, measured } = row.dataset;
+      const verdict = [...row.querySelectorAll(".rb-verdict")].pop().textContent;
+      const name = row.id.replace("claim-", "") || row.querySelector("summary").textContent;
+      const { chapter } = row.parentElement.dataset;
+      return [row, { chapter, nature, question, verdict, scale, data, printed, measured, name }];
+    }),
+  );
   let order = null; // which column, and in which direction; none is the order of the book
 
   function chosen(row) {
-    const show = form.elements.show.value === "all" || row.dataset.headline === "yes";
+    const show = form.elements.show.value === "all" || row.matches(".rb-headline");
     const words = form.elements.find.value.toLowerCase().split(/\s+/).filter(Boolean);
     const text = words.length ? row.textContent.toLowerCase() : "";
     return (
@@ -21,7 +33,7 @@ window.addEventListener("load", () => {
       words.every((word) => text.includes(word)) &&
       keys.every((key) => {
         const wanted = form.elements[key].value;
-        return !wanted || row.dataset[key].split("|").includes(wanted);
+        return !wanted || facts.get(row)[key].split("|").includes(wanted);
       })
     );
   }
@@ -43,11 +55,12 @@ window.addEventListener("load", () => {
     history.replaceState(null, "", (query ? `?${query}` : location.pathname) + location.hash);
   }
 
+  const number = (text) => (text === undefined ? null : Number(text));
   const columns = {
-    Claim: (row) => row.dataset.name,
-    Printed: (row) => (row.dataset.printed === "" ? null : Number(row.dataset.printed)),
-    Measured: (row) => (row.dataset.measured === "" ? null : Number(row.dataset.measured)),
-    Verdict: (row) => severity.indexOf(row.dataset.verdict),
+    Claim: (row) => facts.get(row).name,
+    Printed: (row) => number(facts.get(row).printed),
+    Measured: (row) => number(facts.get(row).measured),
+    Verdict: (row) => severity.indexOf(facts.get(row).verdict),
   };
 
   function compare(value, sign) {
@@ -88,7 +101,7 @@ window.addEventListener("load", () => {
   function reveal() {
     const row = location.hash.length > 1 && document.getElementById(location.hash.slice(1));
     if (!row || !board.contains(row)) return;
-    const outer = row.closest("tr[data-chapter]");
+    const outer = rows.find((each) => each.contains(row));
     if (outer.hidden) {
       form.reset();
       form.elements.show.value = "all";

@@ -8,13 +8,15 @@ import pytest
 from scipy.sparse.csgraph import connected_components
 from sklearn.metrics import roc_auc_score
 
-from lib import chapters
+from lib import chapters, claims
 from lib.errors import BookError
 from lib.graphs import components, unpack
 from lib.linear import directions, lambda_tilde, sphere_moments
 
 CUD = chapters.load("corrupted-users")
-DETECTION = chapters.load("corrupted-users/detection")
+SCORING = chapters.load("corrupted-users/scores")
+TUNING = chapters.load("corrupted-users/tuning")
+PROOFS = chapters.load("corrupted-users/proofs")
 EXPERIMENTS = chapters.load("corrupted-users/experiments")
 RATINGS = chapters.load("corrupted-users/ratings")
 THEORY = chapters.load("corrupted-users/theory")
@@ -100,10 +102,10 @@ def test_scores_equal_the_literal_test(played):
     problem, state, _ = played
     cluster = components(unpack(state.edges))
     sides = np.array([
-        DETECTION.literal_occud(state, i, np.flatnonzero(cluster == cluster[i]), 4, slack=0.2)
+        SCORING.literal_occud(state, i, np.flatnonzero(cluster == cluster[i]), 4, slack=0.2)
         for i in range(12)
     ])  # fmt: skip
-    found = DETECTION.all_scores(state, problem.pool, 0.25)
+    found = SCORING.all_scores(state, problem.pool, 0.25)
     np.testing.assert_allclose(found["occud"][0], sides[:, 0] / sides[:, 1], atol=1e-8)
     np.testing.assert_array_equal(found["occud"][1], sides[:, 0] > sides[:, 1])
     X = problem.pool[state.what]
@@ -116,8 +118,8 @@ def test_scores_equal_the_literal_test(played):
 
 def test_reading_again_equals_the_definition(played):
     problem, state, _ = played
-    plain = DETECTION.plain_estimates(state)
-    found = DETECTION.reread(state, problem.pool, plain, 0.04)
+    plain = SCORING.plain_estimates(state)
+    found = SCORING.reread(state, problem.pool, plain, 0.04)
     for i in range(12):
         mine = state.who == i
         x, r = problem.pool[state.what[mine]], state.said[mine]
@@ -134,26 +136,26 @@ def test_reading_again_equals_the_definition(played):
 
 def test_pages_line_holds_for_honest_noise_and_lies_stay_visible():
     rng, n = np.random.default_rng(0), 400
-    line = np.log(2 * n / DETECTION.LEVEL)
-    honest = [DETECTION.page_statistic(rng.standard_normal(n)) > line for _ in range(1000)]
-    assert np.mean(honest) <= DETECTION.LEVEL
+    line = np.log(2 * n / SCORING.LEVEL)
+    honest = [SCORING.page_statistic(rng.standard_normal(n)) > line for _ in range(1000)]
+    assert np.mean(honest) <= SCORING.LEVEL
     for after in (0, 1000, 100_000):  # rounds of truth behind twenty lies change nothing
         z = rng.standard_normal(20 + after)
         z[:20] -= 2.5
-        assert DETECTION.page_statistic(z) > np.log(2 * len(z) / DETECTION.LEVEL)
+        assert SCORING.page_statistic(z) > np.log(2 * len(z) / SCORING.LEVEL)
 
 
 def test_the_printed_test_fires_when_lies_never_stop():
     problem = make(stop=10**9, d=3, m=1, users=6, arms=2, noise=0.05, share=1 / 6)
     state, _ = play(problem, 1500, beta=0.5, alpha=0.1, alpha1=9.0, delta=0.5)
-    flagged = DETECTION.all_scores(state, problem.pool, 1 / 6)["occud"][1]
+    flagged = SCORING.all_scores(state, problem.pool, 1 / 6)["occud"][1]
     np.testing.assert_array_equal(flagged, problem.corrupted)
 
 
 def test_gcud_takes_its_share_of_every_component(played):
     problem, state, _ = played
-    score, _ = DETECTION.all_scores(state, problem.pool, 0.5)["gcud"]
-    flagged = DETECTION.gcud_set(score, state.cluster, 0.5)
+    score, _ = SCORING.all_scores(state, problem.pool, 0.5)["gcud"]
+    flagged = SCORING.gcud_set(score, state.cluster, 0.5)
     for V in np.unique(state.cluster):
         members = state.cluster == V
         assert flagged[members].sum() == round(0.5 * members.sum())
@@ -164,9 +166,9 @@ def test_gcud_takes_its_share_of_every_component(played):
 def test_auc_and_recall_at_a_level():
     rng = np.random.default_rng(3)
     score, corrupted = rng.integers(0, 20, 300).astype(float), rng.random(300) < 0.3
-    auc, recall = DETECTION.quality(score, corrupted)
+    auc, recall = SCORING.quality(score, corrupted)
     assert auc == pytest.approx(roc_auc_score(corrupted, score))
-    cuts = [c for c in score if (score[~corrupted] > c).mean() <= DETECTION.LEVEL]
+    cuts = [c for c in score if (score[~corrupted] > c).mean() <= SCORING.LEVEL]
     assert recall == (score[corrupted] > min(cuts)).mean()
 
 
@@ -243,14 +245,14 @@ def test_impossible_users_are_refused():
 
 
 def test_what_is_judged_as_robust_has_weights_on():
-    names = list(EXPERIMENTS.METHODS)
+    names = list(TUNING.METHODS)
     rows = [
         dict(policy=name, point=point, trial=trial, regret=regret, lowered=lowered)
         for name in names
         for point, regret, lowered in ((0, 1.0, 0.0), (1, 2.0, 0.3), (2, 3.0, 0.9))
         for trial in range(3)
     ]
-    table = EXPERIMENTS.marked(pd.DataFrame(rows))
+    table = TUNING.marked(pd.DataFrame(rows))
     best = table[table["best"]].groupby("policy")["point"].first()
     judged = table[table["judged"]].groupby("policy")["point"].first()
     assert (best == 0).all()
@@ -259,7 +261,7 @@ def test_what_is_judged_as_robust_has_weights_on():
 
 def test_fewer_users_keep_their_rounds():
     setting = dict(users=1000, m=10, stop=20_000)
-    smaller = EXPERIMENTS.fewer_users(setting, 0.2)
+    smaller = TUNING.fewer_users(setting, 0.2)
     assert smaller == dict(users=200, m=4, stop=4000)
 
 
@@ -292,10 +294,10 @@ def test_users_are_selected_in_the_printed_proportion():
 
 
 def test_the_printed_potential_lemma_fails_on_the_line():
-    sides = THEORY.potential(0.01, 10_000)
+    sides = PROOFS.potential(0.01, 10_000)
     assert sides["printed"] == pytest.approx(2 / 0.01, rel=0.05)  # the closed form of the page
     assert sides["mended"] <= sides["bound"] < sides["printed"]
-    plain = THEORY.potential(1.0, 1000)  # weights all one: the harmonic sum
+    plain = PROOFS.potential(1.0, 1000)  # weights all one: the harmonic sum
     assert plain["printed"] == plain["mended"] == pytest.approx((1 / np.arange(1, 1001)).sum())
 
 
@@ -315,7 +317,7 @@ def test_the_good_arm_is_hidden_until_the_budget_is_spent():
 def test_the_controls_of_the_audit_fail():
     """Without weights the corruption term leaves its bound; with weights it never does."""
     rng = np.random.default_rng(0)
-    found = THEORY.audited(rng, 2, 2, 3, 300, alpha=0.05, budget=100.0, lam=1.0, delta=0.05)
+    found = PROOFS.audited(rng, 2, 2, 3, 300, alpha=0.05, budget=100.0, lam=1.0, delta=0.05)
     assert found["lies"] <= 1 + 1e-9 < found["lies_plain"]
     assert found["weight"] >= 1 - 1e-9
     assert found["matched"] <= 1 < found["mixed"]
@@ -323,11 +325,41 @@ def test_the_controls_of_the_audit_fail():
 
 def test_the_second_round_of_the_search_has_as_many_points_for_every_method():
     best = SimpleNamespace(parameters={"beta": 0.2, "alpha": 1.5})
-    found = SimpleNamespace(policies=dict.fromkeys(EXPERIMENTS.METHODS, best))
-    points = EXPERIMENTS.second_round(found, weights=(0.1, 0.5), parts=(1, 1 / 3))
+    found = SimpleNamespace(policies=dict.fromkeys(TUNING.METHODS, best))
+    points = TUNING.second_round(found, weights=(0.1, 0.5), parts=(1, 1 / 3))
     of = {n: [c for key, c in points.items() if key.startswith(f"{n}#")] for n in found.policies}
     assert {len(mine) for mine in of.values()} == {4}
     assert [c["radius"] for c in of["LinUCB"]] == [0.06667, 0.1387, 0.2884, 0.6]  # a factor of 3
     assert all(0.5 <= c["threshold"] <= 4.5 for c in of["CLUB"])
     tried = [(c["radius"], c["threshold"], c["weight"]) for c in of["RCLUB-WCU"]]
     assert tried == [(r, 1.5, w) for r in (0.2, 0.06667) for w in (0.1, 0.5)]
+
+
+def test_one_cluster_for_all_and_one_for_each_are_none():
+    def table(*path):
+        return pd.DataFrame({"policy": "RCLUB-WCU", "t": range(len(path)), "clusters": path})
+
+    assert EXPERIMENTS.with_clusters(table(1, 4, 12), 12) == {"clustered": True, "note": ""}
+    for path, how in (((12, 12), "apart"), ((9, 12), "apart"), ((1, 1), "together")):
+        said = EXPERIMENTS.with_clusters(table(*path), 12)
+        assert not said["clustered"]
+        assert said["note"] == f"RCLUB-WCU never clustered: it kept everybody {how}."
+
+
+@pytest.mark.parametrize("data", ["syn", "ml", "amz", "yelp"])
+def test_without_clusters_a_ratio_of_one_decides_nothing(data):
+    claim = claims.find(f"cud-{data}-rclubwcu-best")
+    facts = {"best_reading": 1.0, "clustered": False}
+    for ratio in (0.9, 1.0, 1.1):
+        assert claims.at_point(claim, "advantage", ratio, facts) == "vacuous at this scale"
+    facts["clustered"] = True
+    assert claims.at_point(claim, "advantage", 0.9, facts) == "reproduced"
+
+
+def test_a_guarantee_about_flagged_users_needs_flagged_users():
+    claim = claims.find("cud-occud-precision")
+    facts = {"delta": 0.05, "flagged": 0}
+    assert claims.at_point(claim, "", 0.0, facts) == "vacuous at this scale"
+    facts["flagged"] = 20
+    assert claims.at_point(claim, "", 0.0, facts) == "reproduced"
+    assert claims.at_point(claim, "", 0.3, facts) == "refuted"

@@ -10,6 +10,7 @@ from lib.graphs import components, unpack
 from lib.linear import lambda_tilde, sphere_moments
 
 PAGE = chapters.load("dueling")
+FAST = chapters.load("dueling/fast")
 SETTING = dict(users=6, m=2, d=3, items=30, arms=5, scale=6.0)
 TESTS = {"printed": 2.2, "mended": 0.7}
 
@@ -19,7 +20,7 @@ def make(seed=0, **changes):
 
 
 def start(problem, T, **parameters):
-    return PAGE.init_duel(problem, T, np.random.default_rng(7), **parameters)
+    return FAST.init_duel(problem, T, np.random.default_rng(7), **parameters)
 
 
 def duel(problem, rng, t, choose):
@@ -50,8 +51,8 @@ def run(state, problem, T, seed=0):
     """Play the fast version alone."""
     rng = np.random.default_rng(seed)
     for t in range(1, T + 1):
-        choose = lambda t, user, arms, items: PAGE.choose_pair(state, t, user, arms, items)  # noqa: E731
-        PAGE.learn_pair(state, t, *duel(problem, rng, t, choose))
+        choose = lambda t, user, arms, items: FAST.choose_pair(state, t, user, arms, items)  # noqa: E731
+        FAST.learn_pair(state, t, *duel(problem, rng, t, choose))
     return state
 
 
@@ -60,7 +61,7 @@ def test_every_pair_and_edge_equals_the_literal_algorithm(test):
     problem, knobs = make(), dict(width=2.0, alpha=TESTS[test], test=test)
     state = start(problem, 260, growth=1.0, **knobs)
     literal = PAGE.init_literal(problem, 260, None, **knobs)
-    play(PAGE.COLDB, state, PAGE.LITERAL_COLDB, literal, problem, 260)
+    play(FAST.COLDB, state, PAGE.LITERAL_COLDB, literal, problem, 260)
     np.testing.assert_array_equal(unpack(state.graph.edges), literal.edges)
     np.testing.assert_allclose(state.own.theta, literal.theta, atol=1e-6)
     np.testing.assert_allclose(state.own.H_inverse, literal.spread, atol=1e-4)
@@ -71,7 +72,7 @@ def test_every_pair_and_edge_equals_the_literal_algorithm(test):
 def test_fixed_graphs_equal_the_literal_estimates(graph):
     problem = make(3)
     state = run(start(problem, 200, graph=graph, growth=1.0), problem, 200)
-    data = PAGE.duels_by_user(state.history)
+    data = FAST.duels_by_user(state.history)
     together = {"none": np.arange(6), "shared": np.zeros(6), "true": problem.label}[graph]
     for V in np.unique(state.graph.cluster):
         members = np.flatnonzero(state.graph.cluster == V)
@@ -105,10 +106,10 @@ def test_the_warm_start_stays_near_the_exact_solution_and_visits_little():
     problem, T = make(2, users=2, m=1, d=5, items=100), 3000
     state, rng = start(problem, T, graph="true", width=4.0), np.random.default_rng(0)
     for t in range(1, T + 1):
-        choose = lambda t, user, arms, items: PAGE.choose_pair(state, t, user, arms, items)  # noqa: E731
-        PAGE.learn_pair(state, t, *duel(problem, rng, t, choose))
+        choose = lambda t, user, arms, items: FAST.choose_pair(state, t, user, arms, items)  # noqa: E731
+        FAST.learn_pair(state, t, *duel(problem, rng, t, choose))
         if t % 300 == 0:
-            data = PAGE.duels_by_user(state.history)
+            data = FAST.duels_by_user(state.history)
             θ, H = PAGE.exact_mle(*(np.concatenate(part) for part in zip(*data, strict=True)), 1.0)
             off = state.shared.theta[0] - θ
             assert np.sqrt(off @ H @ off / 5) < 0.1  # of the statistical error
@@ -121,7 +122,7 @@ def test_equal_arms_change_nothing_but_the_counts():
     problem = make()
     state = run(start(problem, 60, alpha=2.2), problem, 50)
     before = state.shared.theta.copy(), state.own.theta.copy(), state.history.size.copy()
-    PAGE.learn_pair(state, 51, 0, 4, 4, 1.0)
+    FAST.learn_pair(state, 51, 0, 4, 4, 1.0)
     after = state.shared.theta, state.own.theta, state.history.size
     for old, new in zip(before, after, strict=True):
         np.testing.assert_array_equal(old, new)
@@ -153,7 +154,7 @@ def test_the_quadratic_form_is_the_likelihood_to_second_order():
     rng = np.random.default_rng(2)
     X, θ = rng.standard_normal((50, 3)), np.array([0.3, -0.2, 0.1])
     y = (rng.random(50) < 0.5).astype(float)
-    M, b = PAGE.quadratic(X, y, θ)
+    M, b = FAST.quadratic(X, y, θ)
     loss = lambda v: 2 * np.logaddexp(0, -(2 * y - 1) * (X @ v)).sum()  # noqa: E731
     form = lambda v: -2 * b @ v + v @ M @ v  # noqa: E731
     for step in np.eye(3) * 1e-3:
@@ -163,12 +164,12 @@ def test_the_quadratic_form_is_the_likelihood_to_second_order():
 def test_reclub_finds_decided_users_and_refits_their_clusters():
     problem = make(1, users=12, m=3, d=5, items=100, arms=8, scale=8.0)
     state = run(start(problem, 2000, graph="shared", width=4.0, n0=12.0), problem, 1500)
-    PAGE.replan_duel(state, 1500)
+    FAST.replan_duel(state, 1500)
     np.testing.assert_array_equal(
         state.graph.cluster[:, None] == state.graph.cluster,
         problem.label[:, None] == problem.label,
     )
-    data = PAGE.duels_by_user(state.history)
+    data = FAST.duels_by_user(state.history)
     X = np.concatenate([data[i][0] for i in np.flatnonzero(state.graph.cluster == 0)])
     assert state.shared.count[0] == len(X)
     assert len(start(problem, 2000, n0=np.inf).replans) == 0
@@ -193,7 +194,7 @@ def test_the_printed_threshold_is_the_printed_formula():
     assert np.isinf(state.radius).all()  # f(0): who was never served loses no edge
     assert (start(make(), 10).radius == 1).all()
     state.served[0] = n
-    assert PAGE.radius_of(state, 0) == pytest.approx(top / (κ * np.sqrt(2 * lt * n)))
+    assert FAST.radius_of(state, 0) == pytest.approx(top / (κ * np.sqrt(2 * lt * n)))
     assert PAGE.beta(n, d, u, lam, delta) == pytest.approx(top)
     assert lambda_tilde(*sphere_moments(1), 20) == pytest.approx(1.0, abs=1e-3)
     assert lambda_tilde(*sphere_moments(20), 20) < 1e-6

@@ -9,8 +9,11 @@ from lib.errors import BookError
 from lib.graphs import components, unpack
 
 DUELING = chapters.load("dueling")
+FAST = chapters.load("dueling/fast")
 PAGE = chapters.load("dueling/neural")
+TRAINED = chapters.load("dueling/trained")
 THEORY = chapters.load("dueling/theory")
+WIDE = chapters.load("dueling/theory-networks")
 NET = dict(m=4, lam=0.5, width=1.5)
 
 
@@ -47,12 +50,12 @@ def play(policy, state, literal_policy, literal, problem, T, seed=1):
 
 def test_trained_networks_choose_as_the_literal_algorithm_that_trains_in_every_round():
     problem, T = squares(), 60
-    state = PAGE.init_trained(
+    state = TRAINED.init_trained(
         problem, T + 1, np.random.default_rng(9), alpha=0.5, growth=1.0, rank=99, **NET
     )
     literal = PAGE.init_literal(problem, T, np.random.default_rng(9), alpha=0.5, **NET)
-    policy = PAGE.TRAINED._replace(learn=lambda *given: (PAGE.learn_trained(*given), train()))
-    train = lambda: PAGE.replan_condb(state, 0)  # noqa: E731
+    policy = TRAINED.TRAINED._replace(learn=lambda *given: (TRAINED.learn_trained(*given), train()))
+    train = lambda: TRAINED.replan_condb(state, 0)  # noqa: E731
     play(policy, state, PAGE.LITERAL_CONDB, literal, problem, T)
     np.testing.assert_array_equal(unpack(state.graph.edges), literal.edges)
     np.testing.assert_allclose(state.own, literal.own, atol=1e-3)
@@ -73,7 +76,7 @@ def test_the_lazy_network_is_coldb_on_the_full_gradients():
             state, t, user, Φ[items], items
         )
     )
-    play(DUELING.COLDB, state, policy, literal, problem, T)
+    play(FAST.COLDB, state, policy, literal, problem, T)
     np.testing.assert_array_equal(unpack(state.graph.edges), literal.edges)
 
 
@@ -114,20 +117,20 @@ def test_the_kernel_tends_to_its_limit():
     unit = x / np.linalg.norm(x, axis=1, keepdims=True)
     θ0 = PAGE.initial_parameters(rng, 20_000, 6)
     wide = PAGE.tangent_features(θ0, PAGE.doubled(x), 20_000)
-    np.testing.assert_allclose(wide @ wide.T, THEORY.arc_kernels(unit @ unit.T)[1], atol=0.1)
+    np.testing.assert_allclose(wide @ wide.T, WIDE.arc_kernels(unit @ unit.T)[1], atol=0.1)
 
 
 def test_the_seed_fixes_the_networks_whatever_torch_was_seeded_with():
     def run(torch_seed):
         torch.manual_seed(torch_seed)
         problem, rng = squares(), np.random.default_rng(0)
-        state = PAGE.init_trained(problem, 60, np.random.default_rng(5), rank=20, **NET)
+        state = TRAINED.init_trained(problem, 60, np.random.default_rng(5), rank=20, **NET)
         for t in range(1, 41):
-            choose = lambda t, user, arms, items: PAGE.choose_trained(  # noqa: E731
+            choose = lambda t, user, arms, items: TRAINED.choose_trained(  # noqa: E731
                 state, t, user, arms, items
             )
-            PAGE.learn_trained(state, t, *duel(problem, rng, t, choose))
-        PAGE.replan_condb(state, 40)
+            TRAINED.learn_trained(state, t, *duel(problem, rng, t, choose))
+        TRAINED.replan_condb(state, 40)
         return state.scores
 
     np.testing.assert_array_equal(run(1), run(2))
@@ -135,9 +138,9 @@ def test_the_seed_fixes_the_networks_whatever_torch_was_seeded_with():
 
 def test_training_comes_as_low_as_long_training_with_adam():
     problem, rng = squares(), np.random.default_rng(0)
-    state = PAGE.init_trained(problem, 60, np.random.default_rng(5), rank=20, **NET)
+    state = TRAINED.init_trained(problem, 60, np.random.default_rng(5), rank=20, **NET)
     for t in range(1, 41):
-        PAGE.learn_trained(state, t, *duel(problem, rng, t, lambda *given: (0, 1)))
+        TRAINED.learn_trained(state, t, *duel(problem, rng, t, lambda *given: (0, 1)))
     rows, history = np.arange(40), state.history
     pair = (torch.as_tensor(each[rows]).long() for each in (history.first, history.second))
     sign = torch.as_tensor(2 * history.won[rows] - 1)
@@ -148,7 +151,9 @@ def test_training_comes_as_low_as_long_training_with_adam():
         θ.grad = torch.as_tensor(PAGE.loss_and_gradient(θ.detach().numpy(), *given)[1])
         adam.step()
     long, _ = PAGE.loss_and_gradient(θ.detach().numpy(), *given)
-    assert PAGE.loss_and_gradient(PAGE.train(state, rows), *given)[0] < 1.02 * long  # kinks stop it
+    assert (
+        PAGE.loss_and_gradient(TRAINED.train(state, rows), *given)[0] < 1.02 * long
+    )  # kinks stop it
 
 
 def test_batched_estimates_are_the_exact_ones():
@@ -168,7 +173,7 @@ def test_effective_dimension_is_the_sum_over_pairs():
         for b in range(a)
     )
     expected = np.log(np.linalg.det(DUELING.KAPPA / 0.3 * H + np.eye(3)))
-    assert THEORY.effective_dimension(Z, shown, 0.3) == pytest.approx(expected)
+    assert WIDE.effective_dimension(Z, shown, 0.3) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("m", [7, 0])

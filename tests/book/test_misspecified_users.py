@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from lib import chapters
+from lib import chapters, claims
 from lib.errors import BookError
 from lib.kernels import TIE
 from lib.linear import directions
@@ -16,6 +16,7 @@ PAGE = chapters.load("misspecified-users")
 BONUS = chapters.load("misspecified-users/bonus")
 FAST = chapters.load("misspecified-users/fast")
 SETS = chapters.load("misspecified-users/sets")
+INSTANCES = chapters.load("misspecified-users/instances")
 THEORY = chapters.load("misspecified-users/theory")
 RATINGS = chapters.load("misspecified-users/ratings")
 EXPERIMENTS = chapters.load("misspecified-users/experiments")
@@ -336,8 +337,8 @@ def test_the_constant_of_the_theory_is_below_the_mean_that_it_bounds(d, K):
 
 
 def test_the_better_control_counts_unless_the_baseline_is_shared_itself():
-    names = ("RCLUMB", "CLUB", "LinUCB", "RLinUCB", JUDGING.CONTROL)
-    rewards = pd.DataFrame([[3.0, 2.0, 2.5, 1.0, 1.5]] * 2, columns=names)
+    names = ("RCLUMB", "CLUB", "LinUCB", "RLinUCB", "LinUCB-Ind", JUDGING.CONTROL)
+    rewards = pd.DataFrame([[3.0, 2.0, 2.5, 1.0, 2.4, 1.5]] * 2, columns=names)
     assert JUDGING.blind(rewards, "CLUB").value == pytest.approx(25)
     assert JUDGING.blind(rewards, "RLinUCB").value == pytest.approx(50)
     assert JUDGING.blind(rewards, "LinUCB").value == pytest.approx(-40)
@@ -358,5 +359,99 @@ def test_users_come_as_often_as_told():
 
 def test_deviations_that_hide_a_gap_hide_it_exactly_up_to_twice_the_bound():
     rng = np.random.default_rng(2)
-    assert THEORY.hidden_gap(rng, gap=0.04, eps=0.02)["visible"] < 1e-15
-    assert THEORY.hidden_gap(rng, gap=0.1, eps=0.02)["visible"] > 0.01
+    assert INSTANCES.hidden_gap(rng, gap=0.04, eps=0.02)["visible"] < 1e-15
+    assert INSTANCES.hidden_gap(rng, gap=0.1, eps=0.02)["visible"] > 0.01
+
+
+def grouped(**methods):
+    """Return a table of groups and sizes over three checkpoints, two trials of each method."""
+    rows = [
+        dict(policy=name, trial=trial, t=t, groups=g, size=s)
+        for name, path in methods.items()
+        for t, (g, s) in enumerate(path, 1)
+        for trial in (0, 1)
+    ]
+    return pd.DataFrame(rows)
+
+
+def test_who_keeps_everybody_apart_or_together_never_clustered():
+    apart, together = [(9, 1.0)] * 3, [(1, 9.0)] * 3
+    table = grouped(RCLUMB=apart, RSCLUMB=together)
+    assert JUDGING.never_clustered(table) == {"RCLUMB": "apart", "RSCLUMB": "together"}
+    said = JUDGING.with_clusters(table, ["RCLUMB"])
+    assert not said["clustered"]
+    assert said["note"].startswith("RCLUMB never clustered: it kept everybody apart. ")
+    # From one group by way of some to nobody with anybody: it had clusters on the way.
+    table = grouped(RCLUMB=[(1, 9.0), (3, 3.0), (9, 1.0)], RSCLUMB=[(1, 9.0), (9, 1.0), (9, 1.0)])
+    assert JUDGING.with_clusters(table)["clustered"]
+
+
+@pytest.mark.parametrize("case", ["syn", "yelp1", "yelp2", "ml1", "ml2"])
+def test_without_clusters_no_gain_is_judged_where_methods_are_tuned_alike(case):
+    claim = claims.find(f"mis-{case}-vs-club")
+    facts = {"best_reading": 1.0, "clustered": False}
+    gain = claim.number.value
+    assert claims.at_point(claim, "advantage", gain, facts) == "vacuous at this scale"
+    assert claims.at_point(claim, "advantage", 0.0, facts) == "vacuous at this scale"
+    facts["clustered"] = True
+    assert claims.at_point(claim, "advantage", gain, facts) == "reproduced"
+    assert claims.at_point(claim, "reconstruction", gain, {"best_reading": 1.0}) == "reproduced"
+
+
+def test_a_control_of_a_gain_is_never_the_baseline_itself():
+    rewards = pd.DataFrame(
+        {"CLUB": [1.0, 1.1], "LinUCB": [0.5, 0.6], "LinUCB-Ind": [2.0, 2.2], "Random groups": 0.9}
+    )
+    assert JUDGING.blind(rewards, "CLUB").value == pytest.approx(100)  # by the lone model
+    assert JUDGING.blind(rewards, "LinUCB-Ind").value < 0
+    assert JUDGING.blind(rewards, "LinUCB").value == pytest.approx(100 * (0.9 / 0.55 - 1))
+
+
+def test_a_search_with_fewer_users_keeps_the_rest_of_the_problem():
+    setting = dict(users=1000, m=10, d=50, level=0.2)
+    assert EXPERIMENTS.fewer_users(setting, 1.5) == setting
+    assert EXPERIMENTS.fewer_users(setting, 0.2) == {**setting, "users": 200, "m": 4}
+    assert EXPERIMENTS.fewer_users(dict(users=3, m=3), 0.1) == dict(users=2, m=2)
+
+
+def searched_rows(name, *points):
+    """Return rows of a search: number, origin, constants, regret, and whether the point won."""
+    common = dict(stage="T = 9", policy=name)
+    return [
+        dict(point=k, origin=origin, trial=t, regret=r, won=w, **common, **constants)
+        for k, (origin, constants, r, w) in enumerate(points)
+        for t in range(3)
+    ]
+
+
+def test_a_runner_up_is_a_point_of_its_own_that_did_not_win():
+    lone = [("search", dict(radius=r), 10 + r, r == 0.1) for r in (0.1, 0.2, 0.4)]
+    apart = dict(radius=0.1, threshold=-1.0)
+    club = [("search", dict(radius=0.3, threshold=2.0), 20.0, False)]
+    club += [
+        ("search", dict(radius=0.3, threshold=1.0), 15.0, False),
+        ("LinUCB-Ind", apart, 10.1, True),
+    ]
+    plain = {name: searched_rows(name, *lone) for name in ("LinUCB", "LinUCB-Ind")}
+    robust = [("search", dict(radius=0.1, bonus=0.1), 9.0, True)]  # nothing else was tried
+    rows = [*plain["LinUCB"], *plain["LinUCB-Ind"], *searched_rows("CLUB", *club)]
+    rows += searched_rows("RLinUCB", *robust)
+    found = EXPERIMENTS.runners_up(pd.DataFrame(rows))
+    assert set(found) == {"LinUCB", "LinUCB-Ind", "CLUB"}
+    assert found["LinUCB"].parameters["beta"] == 0.2
+    assert found["CLUB"].parameters["alpha"] == 1.0
+
+
+BOUNDS = ("mis-regret-thm-explicit", "mis-rsclumb-thm", "cud-regret-thm", "cud-unknown-C")
+
+
+@pytest.mark.parametrize("id", BOUNDS)
+def test_a_bound_on_regret_is_judged_only_where_random_play_exceeds_it(id):
+    claim = claims.find(id)
+    facts = {"points": 0, "slope": 0.5}
+    assert claims.at_point(claim, "", 0.5, facts) == "vacuous at this scale"
+    assert claims.at_point(claim, "", 1.5, facts) == "vacuous at this scale"
+    facts["points"] = 1
+    assert claims.at_point(claim, "", 0.5, facts) == "reproduced"
+    assert claims.at_point(claim, "", 1.5, facts) == "refuted"
+    assert claim.questions[""].control == "arms chosen at random on the same problem"

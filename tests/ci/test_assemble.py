@@ -222,3 +222,37 @@ def test_tags_of_pages_name_title_authors_and_year(sandbox):
     assert tags["citation_author"] == "Doe, Jane; A Team"
     assert tags["citation_publication_date"] == "2026"
     assert tags["citation_inbook_title"] == "The Regret Book"
+
+
+FIRST = """(anchor)=
+# Drift
+
+What is the problem?
+
+**Found.**
+
+<!-- generated: found drift -->
+
+<!-- generated: figure drift fig-drift -->
+
+## Setting
+"""
+
+
+def test_the_figure_of_a_first_screen_is_put_beside_its_words():
+    text = assemble.side_by_side(FIRST)
+    title, words, rest = (text.index(each) for each in ("# Drift", "What is", "## Setting"))
+    figure = text.index("<!-- generated: figure")
+    assert title < figure < words < text.index("<!-- generated: found") < rest
+    assert text.count(":::::{div}") == 2 and text[:rest].rstrip().endswith(":::::\n::::::")
+
+
+@pytest.mark.parametrize("without", ["<!-- generated: found drift -->", "<!-- generated: figure"])
+def test_a_page_without_findings_or_figure_stays_as_it_is(without):
+    text = FIRST.replace(without, "")
+    assert assemble.side_by_side(text) == text
+
+
+def test_a_figure_below_the_first_screen_stays_there():
+    text = FIRST.replace("<!-- generated: figure", "## Later\n\n<!-- generated: figure")
+    assert assemble.side_by_side(text) == text

@@ -8,7 +8,7 @@ import subprocess
 import pytest
 from bs4 import BeautifulSoup
 
-from ci import claimpages, cli, evidence, scoreboard
+from ci import claimpages, cli, evidence, report, scoreboard
 from ci.history import Past
 from lib import claims
 from lib.journal import Judgement
@@ -96,11 +96,13 @@ def test_what_is_recorded_is_rerun_at_its_scale(made, sandbox):
     assert "--profile" not in made(FAILED)["lin-one.html"]
 
 
-def test_colours_are_those_of_the_book():
-    book = (CODE / "book" / "_static" / "regretbook.css").read_text(encoding="utf-8")
-    own = claimpages.ASSETS[0].read_text(encoding="utf-8")
-    colours = re.findall(r"--rb-[a-z-]+: #\w+;", book)
-    assert colours and re.findall(r"--rb-[a-z-]+: #\w+;", own) == colours
+def test_one_style_of_verdicts_serves_the_book_its_claims_and_reports(made):
+    shared = CODE / "book" / "_static" / "verdicts.css"
+    assert shared in claimpages.STYLES and shared in report.STYLES
+    assert '<link rel="stylesheet" href="verdicts.css">' in made()["clu-one.html"]
+    styles = {*CODE.glob("ci/*.css"), *CODE.glob("book/_static/*.css")}
+    again = [path.name for path in styles if re.search(r"--rb-\w+(-\w+)*: .*#", path.read_text())]
+    assert again == [shared.name]
 
 
 def test_what_was_not_measured_says_so_and_draws_nothing(made):

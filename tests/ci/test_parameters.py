@@ -111,6 +111,7 @@ REFUSED = {
     "dims=[]": "at least one value",
     "dims=[5, 0]": "is 0, but must be in",
     "dims=[5, 'a']": "must be an integer, but is 'a'",
+    "dims=[5, 7, 5.0]": "has 5 twice",
     "fast=1": "must be True or False",
     "horizon=5": "no parameter 'horizon'",
     "t=5": "it has T, scale",

@@ -91,6 +91,11 @@ def test_a_verdict_of_an_older_rule_says_so():
     assert text == "refuted by the rule as it was when this was run; today's says reproduced"
 
 
+def test_a_rule_that_asks_for_more_than_was_measured_says_so():
+    text = reason.sentence(row(0.86))
+    assert text == "reproduced by the rule as it was when this was run; today's asks for more"
+
+
 @given(st.floats(-2, 2), st.floats(-2, 2), st.booleans())
 def test_what_is_said_of_a_condition_is_true(measured, other, flag):
     for text in ("abs(measured - other) <= 0.5 or flag", "not (measured > other and flag)"):

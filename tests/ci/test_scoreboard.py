@@ -155,9 +155,13 @@ def test_tables_link_to_the_page_of_the_evidence(sandbox, ledger):
     board = scoreboard.board(ledger, [figure])
     top = scorepage.page(board, sandbox.pages)
     assert '<a href="foundations/linear-bandits.html#fig-x">2 [1, 3] percent</a>' in top
-    assert '<a href="foundations/linear-bandits.html">recorded bbbbbbbbbbbb</a>' in top
+    assert "<small>4 trials; printed scale; recorded bbbbbbbbbbbb</small>" in top
     own = scorepage.verdicts(board, sandbox.pages, "linear-bandits")
     assert '<a href="linear-bandits.html#fig-x">' in own
+    plain = scoreboard.board(ledger, [live("lin-bound")])
+    assert '<a href="linear-bandits.html">2 [1, 3] percent</a>' in scorepage.verdicts(
+        plain, sandbox.pages, "linear-bandits"
+    )
 
 
 def test_a_table_has_each_row_once_headlines_first_and_escaped(sandbox, ledger):
@@ -173,7 +177,18 @@ def test_a_table_has_each_row_once_headlines_first_and_escaped(sandbox, ledger):
     assert "<mo>&lt;</mo>" in table and "</span> &amp; more." in table
     assert "\n\n" not in table  # an empty line would end the HTML block in Markdown
     for row in re.findall(r"<tr id=.*?</tr>", table):
-        assert re.findall(r'data-label="(\w+)"', row) == ["Printed", "Measured", "Verdict"]
+        assert row.count("<td>") == len(scorepage.TITLES)
+
+
+def test_the_scoreboard_leaves_notes_and_sizes_to_the_page_of_the_claim(sandbox, ledger):
+    noted = live("lin-both", "advantage", "undecided", 0.01, needed=40, note="for a reason")
+    board = scoreboard.board(ledger, [noted])
+    own = scorepage.verdicts(board, sandbox.pages, "linear-bandits")
+    assert "reduced (T 10 of 1000)" in own and "for a reason" in own
+    top = scorepage.page(board, sandbox.pages)
+    assert "<small>4 trials; reduced; about 40 trials would decide; live</small>" in top
+    assert "for a reason" not in top and "T 10" not in top
+    assert "It is at most" in top and 'data-scale="reduced"' in top
 
 
 def test_the_cells_of_a_printed_table_are_one_finding_that_opens(sandbox, ledger):
@@ -227,9 +242,10 @@ def test_live_and_recorded_judgements_are_gathered(sandbox, ledger):
 
 
 def test_every_verdict_has_a_style_in_light_and_dark_and_a_sign(sandbox):
-    style = (paths.CODE / "book" / "_static" / "regretbook.css").read_text(encoding="utf-8")
+    style = (paths.CODE / "book" / "_static" / "verdicts.css").read_text(encoding="utf-8")
     signs = []
     for name in claims.CLASSES.values():
-        assert style.count(f"--{name}: #") == 2
+        light, dark = re.search(rf"--{name}: light-dark\((#\w+), (#\w+)\);", style).groups()
+        assert light != dark
         signs += re.findall(rf'\.{name}::before {{\s*content: "(.+?)" / ""', style)
     assert len(signs) == len(set(signs)) == len(claims.VERDICTS)

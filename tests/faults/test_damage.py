@@ -16,6 +16,9 @@ GARBAGE = {
     "a number": b"3\n",
     "nested": b"smoke: {linear-bandits: [1]}\nauthors: 3\nml-1m: 4\n",
     "deep": b"[" * 3000,
+    "twice": b"smoke: {}\nsmoke: {}\n",
+    "a bomb": b"a: &a [x, x]\n"
+    + b"".join(b"%c: &%c [%s]\n" % (c, c, b"*%c," % (c - 1) * 9) for c in b"bcdefghijkl"),
 }
 FILES = [
     "_toc.yml",

@@ -52,6 +52,45 @@ def test_a_run_that_was_edited_is_not_replaced_and_an_untouched_one_is(good, cap
     assert (good / "notebook.ipynb").read_text() == "my notes"
 
 
+@pytest.mark.parametrize("folder", ["_build", "_build/html", "_build/executed", "_build/runs"])
+def test_what_was_built_is_not_replaced_by_a_run(sandbox, capsys, folder):
+    for page in sandbox.pages:
+        sandbox.run(page)
+    sandbox.fake_papermill()
+    assert cli.main(["run", "clustering-of-bandits/theory"]) == 0
+    sandbox.add("_build/html/index.html", "the book")
+    before = content(sandbox.project.build)
+    assert run_into(sandbox.project.root / folder) == 2
+    assert "that no run wrote" in capsys.readouterr().err
+    assert content(sandbox.project.build) == before
+
+
+def test_a_link_that_leads_to_itself_is_one_sentence(sandbox, capsys):
+    link = sandbox.project.root / "loop"
+    link.symlink_to(link)
+    assert run_into(link) == 2
+    assert "leads to itself" in capsys.readouterr().err
+
+
+def test_what_somebody_writes_into_the_folder_of_a_run_meanwhile_is_kept(
+    good, sandbox, monkeypatch, capsys
+):
+    compute = execute._papermill
+
+    def slow(*given):
+        (good / "notes.txt").write_text("years of work")
+        return compute(*given)
+
+    monkeypatch.setattr(execute, "_papermill", slow)
+    assert run_into(good) == 0
+    assert runs.read(good).ok
+    kept = good.with_name(f"{good.name}-kept")
+    assert (kept / "notes.txt").read_text() == "years of work"
+    assert str(kept) in capsys.readouterr().err
+    assert run_into(good) == 0
+    assert (good.with_name(f"{good.name}-kept1") / "notes.txt").exists()
+
+
 @pytest.mark.parametrize("name", [".mine.2024.backup", ".regretbook-work-of-mine"])
 def test_what_lies_beside_the_target_stays(sandbox, name):
     sandbox.fake_papermill()

@@ -8,7 +8,7 @@ import pytest
 
 from ci import build, cli, evidence, execute, scoreboard, scorepage, stale
 from ci.site import site_of
-from lib import claims, datasets, engine, provenance, store
+from lib import chapters, claims, datasets, engine, program, provenance, store
 from lib.errors import BookError
 
 
@@ -41,6 +41,46 @@ def test_what_is_judged_on_recorded_numbers_says_so_everywhere(sandbox, monkeypa
     assert "local changes that no commit has" in scorepage.verdicts(
         board, sandbox.pages, "linear-bandits"
     )
+
+
+LAST = """
+```{code-cell} ipython3
+WIDTH = 2.0
+```
+"""
+MIDDLE = """
+```{code-cell} ipython3
+from lib import chapters
+from lib.linear import unit_rows
+
+THEORY = chapters.load("clustering-of-bandits/theory")
+
+
+def area(r):
+    return THEORY.WIDTH * r
+
+
+def length(x):
+    return unit_rows(x)
+```
+"""
+
+
+def test_a_number_from_a_page_behind_the_loaded_page_is_part_of_the_key(sandbox):
+    """A changed constant two pages away once published an old number with a verdict."""
+    for page, text in (("theory", LAST), ("index", MIDDLE)):
+        file = sandbox.project.book / "foundations" / "clustering-of-bandits" / f"{page}.md"
+        file.write_text(file.read_text() + text)
+
+    def programs():
+        page = chapters.load("clustering-of-bandits")
+        return [program.text({"run": each}) for each in (page.area, page.length)]
+
+    area, length = programs()
+    assert "lib/linear.py" in length.partition("# file")[0], "its digest stands in the heading"
+    sandbox.edit("book/foundations/clustering-of-bandits/theory.md", "WIDTH = 2.0", "WIDTH = 3.0")
+    assert programs()[0] != area
+    assert programs()[1] == length
 
 
 @pytest.mark.parametrize("world", provenance.WORLDS)

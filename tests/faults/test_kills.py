@@ -48,7 +48,8 @@ def is_gone(process):
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_ends_a_run_with_one_sentence(sandbox, number):
+def test_a_signal_ends_a_run_with_one_sentence(sandbox, monkeypatch, tmp_path, number):
+    monkeypatch.setenv("JUPYTER_RUNTIME_DIR", str(tmp_path / "runtime"))
     sandbox.edit(PAGE, "print(doubled)", HALF)
     process = start("ci", "run", "linear-bandits", ignore=[number])
     kernel = sandbox.project.root / "kernel"
@@ -61,7 +62,22 @@ def test_a_signal_ends_a_run_with_one_sentence(sandbox, number):
     ]
     left = runs.place(sandbox.project, sandbox.pages["linear-bandits"]).parent
     assert list(left.iterdir()) == []
+    assert list(tmp_path.glob("runtime/*")) == [], "how to reach the kernel is nobody's business"
     wait_for(lambda: is_gone(int(kernel.read_text())), "the kernel lives on")
+
+
+def test_a_kernel_and_its_folder_do_not_outlive_a_run_that_was_killed(sandbox):
+    sandbox.edit(PAGE, "print(doubled)", HALF)
+    process = start("ci", "run", "linear-bandits")
+    kernel = sandbox.project.root / "kernel"
+    wait_for(kernel.exists, "the kernel did not start")
+    process.kill()
+    process.communicate()
+    wait_for(lambda: is_gone(int(kernel.read_text())), "the kernel lives on")
+    target = runs.place(sandbox.project, sandbox.pages["linear-bandits"])
+    assert [path.name for path in target.parent.iterdir()] != []
+    with runs.prepared(sandbox.project, target) as work:
+        assert list(target.parent.iterdir()) == [work]
 
 
 RENDER = """

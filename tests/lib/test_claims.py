@@ -550,6 +550,16 @@ def test_bad_measurements_are_refused(book, values, facts, complaint):
         claims.judge("toy", values, **{"radius": 1.0, **facts})
 
 
+@pytest.mark.parametrize("where", ["values", "control", "radius"])
+def test_what_has_no_value_leaves_its_claim_unjudged_and_says_why(book, where):
+    """A very short run of a reader's has regrets of zero; its page must not fail for that."""
+    book(THEOREM)
+    given = {"values": 10.0, "radius": 1.0} | {where: measure.ratio([1.0, 2.0], [0.0, 0.0])}
+    found = claims.judge("toy", **given)
+    assert (found.verdict, found.judgement.measured) == ("not run", None)
+    assert "cannot be measured in this run: a ratio needs a denominator" in found.judgement.note
+
+
 def test_missing_facts_and_claims_are_refused(book):
     book(THEOREM)
     with pytest.raises(BookError, match="rule vacuous needs radius"):

@@ -1,5 +1,6 @@
 """Figures: legible in both modes, the same bytes every time, and honest about their bands."""
 
+import importlib
 import io
 import json
 import re
@@ -8,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from matplotlib import colors
+from matplotlib import pyplot as plt
 from scipy import stats
 
 from lib import figures
@@ -122,6 +124,17 @@ def test_band_is_named_in_words():
         figures.band_text(0)
 
 
+def test_a_title_says_the_message_above_the_picture_and_stays_out_of_it(shown):
+    for title in ("Pooling saves $d$ of <10 rounds.", ""):
+        fig, ax = figures.grid()
+        figures.curves(ax, runs())
+        figures.show(fig, "fig-regret", "Regret.", "Two rising curves.", title=title)
+    titled, plain = (page["text/html"] for page in shown)
+    message = re.search(r'class="rb-figure"><p class="rb-title">(.*?)</p><div', titled)[1]
+    assert message.startswith("Pooling saves <span") and message.endswith(" of &lt;10 rounds.")
+    assert titled.replace(f'<p class="rb-title">{message}</p>', "") == plain
+
+
 def test_svg_follows_the_page_and_says_what_it_shows(shown):
     draw(alt='Regret of "LinUCB" & CLUB.')
     html = shown[0]["text/html"]
@@ -228,3 +241,20 @@ def test_a_figure_carries_the_numbers_that_it_shows(shown):
     wanted = figures.summary(table[table["policy"] == "CLUB"]).iloc[-1]
     assert np.allclose(end[["y", "low", "high"]].astype(float), wanted, rtol=1e-4)
     assert set(data["series"]) == {"LinUCB", "CLUB"}
+
+
+def test_a_figure_that_two_cells_draw_is_shown_once(monkeypatch):
+    """Whatever pyplot makes in a notebook is displayed at the end of its cell."""
+    name = "matplotlib_inline.backend_inline"  # which ipykernel brings
+    show, before = importlib.import_module(name).show, plt.get_backend()
+    monkeypatch.setattr(show, "_draw_called", False)
+    plt.switch_backend(f"module://{name}")
+    try:
+        with plt.ion():
+            figures.curves(figures.grid()[1], runs())
+            assert not show._draw_called
+            plt.subplots()
+            assert show._draw_called
+    finally:
+        plt.close("all")
+        plt.switch_backend(before)

@@ -1,6 +1,7 @@
 """Intervals cover as often as they say, stay in range, and know of what was chosen."""
 
 import math
+import warnings
 
 import numpy as np
 import pytest
@@ -191,17 +192,51 @@ def test_more_trials_decide_as_promised():
         (lambda: measure.worst([]), "at least one"),
         (lambda: measure.least([math.inf]), "finite"),
         (lambda: measure.difference([1.0, 2.0], [1.0, 2.0, 3.0]), "the same trials twice"),
-        (lambda: measure.gain([1.0, 2.0], [1.0, -1.0]), "denominator"),
-        (lambda: measure.gain([1.0, 2.0], [0.0, 0.0]), "denominator"),
         (lambda: measure.slope([1.0, 2.0], [[1.0, 2.0, 3.0]]), "a row of values"),
         (lambda: measure.slope([0.0, 2.0], [[1.0, 2.0]] * 2), "positive x"),
-        (lambda: measure.slope([1.0, 2.0], [[1.0, -2.0]] * 2), "positive means"),
+        (lambda: measure.slope([1.0, 2.0], [[1.0, 2.0]]), "at least two trials"),
+        (lambda: measure.slope([1.0, 2.0], [[1.0, 2.0], [1.0, math.nan]]), "finite"),
         (lambda: measure.bootstrap(np.mean, [1.0]), "two or more trials"),
         (lambda: measure.bootstrap(np.mean, [1.0, math.nan]), "finite"),
         (lambda: measure.bootstrap(lambda a, b: 0.0, [1.0, 2.0], [1.0, 2.0, 3.0]), "the same"),
-        (lambda: measure.bootstrap(lambda a: math.nan, [1.0, 2.0]), "finite number"),
     ],
 )
 def test_what_cannot_be_measured_is_refused(call, complaint):
     with pytest.raises(BookError, match=complaint):
         call()
+
+
+def rarely(a):
+    """Return a statistic that only the trials as they are have a value of."""
+    return 1.0 if len(set(a)) == len(a) else math.nan
+
+
+@pytest.mark.parametrize(
+    ("call", "why"),
+    [
+        (lambda: measure.ratio([1.0, 2.0], [1.0, -1.0]), "denominator"),
+        (lambda: measure.ratio([1.0, 2.0], [0.0, 1.0]), "denominator"),
+        (lambda: measure.gain([1.0, 2.0], [0.0, 0.0]), "denominator"),
+        (lambda: measure.saving([0.0, 0.0], [0.0, 0.0]), "denominator"),
+        (lambda: measure.slope([3.0], [[1.0], [2.0]]), "two different x"),
+        (lambda: measure.slope([3.0, 3.0], [[1.0, 2.0]] * 2), "two different x"),
+        (lambda: measure.slope([1.0, 2.0], [[1.0, -2.0]] * 2), "positive means"),
+        (lambda: measure.bootstrap(lambda a, b: a.mean() / b.mean(), [1, 2], [0, 0]), "is inf"),
+        (lambda: measure.bootstrap(rarely, range(9)), "most resamples"),
+    ],
+)
+def test_sound_numbers_without_a_value_say_why(call, why):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # a division by zero is no news to the reader of a page
+        found = call()
+    assert why in found.why
+    assert np.isnan(found[:3]).all()
+    assert found.trials >= 2
+    assert measure.mean([1.0, 2.0]).why == ""
+
+
+def test_lists_without_a_slope_are_refused_by_name():
+    measure.require_several(sizes=[1, 2, 2], noises=[0.1, 0.5])
+    for few in ([1], [2, 2]):
+        with pytest.raises(BookError, match=r"noises is .*at least two different values"):
+            measure.require_several(sizes=[1, 2], noises=few)

@@ -1,6 +1,7 @@
 """Records: what is written is what is read, and no table is used that its record does not name."""
 
 import hashlib
+import json
 
 import pytest
 
@@ -69,6 +70,28 @@ def test_what_does_not_fit_together_is_refused_by_name(project, damage, sentence
     damage(project.results / "dueling/thesis")
     with pytest.raises(BookError, match=f"results/dueling/thesis/.*{sentence}"):
         records.table(project, "dueling", "thesis", "regret")
+
+
+@pytest.mark.parametrize(
+    ("part", "value"),
+    [
+        ("verdict", "certain"),
+        ("measured", "<script>"),
+        ("low", [1]),
+        ("facts", [1]),
+        ("values", None),
+        ("note", 3),
+        ("trials", 2.5),
+        ("invented", 1),
+    ],
+)
+def test_a_judgement_that_nothing_wrote_is_refused(project, part, value):
+    (path,) = records.every(project)
+    plain = json.loads(path.read_text())
+    plain["judgements"][0][part] = value
+    path.write_text(json.dumps(plain))
+    with pytest.raises(BookError, match=rf"index.json is damaged \(.*{part}"):
+        records.every(project)
 
 
 def test_a_judgement_is_named_by_claim_and_question():

@@ -104,6 +104,21 @@ def test_a_full_disk_says_so_and_leaves_nothing_behind(empty_store, monkeypatch)
     assert [p for p in empty_store.rglob("*") if p.is_file()] == []
 
 
+def test_what_a_killed_run_was_writing_is_removed_once_nobody_can_be(empty_store):
+    store.save(ADDRESS, {"x": np.arange(3)})
+    store.describe("p")
+    (folder,) = empty_store.iterdir()
+    left = [folder / f".0123.npz.abcd_{n}ef" for n in range(3)]
+    for path in left:
+        path.write_bytes(b"half")
+    for path in [*left[:2], *folder.glob("[0-9a-f]*.npz"), folder / "program.txt"]:
+        os.utime(path, (1e9, 1e9))
+    store.describe("p")
+    assert [path for path in left if path.exists()] == left[2:], "one may be written right now"
+    assert store.load(ADDRESS) is not None
+    assert store.program(folder.name) == "p"
+
+
 def test_results_of_a_program_lie_in_one_folder_and_others_elsewhere(empty_store):
     for program, trial in (("p", 0), ("p", 1), ("q", 0)):
         store.save(store.key(program, {"trial": trial}), {"x": np.arange(trial)})

@@ -2,7 +2,7 @@ from lib import chapters
 from lib.simulate import simulate
 from lib.tune import with_constants
 
-DUELS = chapters.load("dueling")
+FAST = chapters.load("dueling/fast")
 
 
 def quick(
@@ -14,9 +14,9 @@ def quick(
     the clusters, LDB-Ind learns every user alone.
     """
     names = ("LDB-Ind", "COLDB", "Oracle")
-    policies = {name: with_constants(DUELS.METHODS[name], width=8.0) for name in names}
+    policies = {name: with_constants(FAST.METHODS[name], width=8.0) for name in names}
     policies["COLDB"] = with_constants(policies["COLDB"], alpha=alpha)
     problem = {"users": users, "m": 2, "d": 6, "items": 200, "arms": 10, "scale": loud}
     run = {"T": 10_000, "trials": 3, "seed": 1, "checkpoints": 40}
-    table = simulate(DUELS.DUELS, policies, settings=[problem], **run)
+    table = simulate(FAST.DUELING.DUELS, policies, settings=[problem], **run)
     return table[["policy", "trial", "t", "regret"]]

@@ -1,0 +1,85 @@
+"""How duels are judged: who never clustered decides nothing, and a bound counts below chance."""
+
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from lib import chapters, claims, measure
+
+EXPERIMENTS = chapters.load("dueling/experiments")
+THEORY = chapters.load("dueling/theory")
+SIZES = {"users": 200, "d": 20, "arms": 20}
+
+
+def runs(**methods):
+    """Return a table of two trials with regret and components of each method at the end."""
+    rows = [
+        {"policy": name.replace("_", " "), "trial": trial, "t": t, "ari": 0.5}
+        | {"regret": regret * t * (1 + trial / 100), "clusters": clusters}
+        for name, (regret, clusters) in methods.items()
+        for trial in range(2)
+        for t in (500_000, 1_000_000)
+    ]
+    return pd.DataFrame(rows).replace({"policy": {"LDB Ind": "LDB-Ind"}})
+
+
+def judged(monkeypatch, coldb, shared=(0.9, 1), groups=(1.1, 5)):
+    """Return the verdict on COLDB beside one bandit per user with regret 1 a round."""
+    table = runs(COLDB=coldb, LDB_Ind=(1.0, 200), Shared_model=shared, Random_clusters=groups)
+    main = sys.modules["__main__"]
+    for name, size in SIZES.items():
+        monkeypatch.setattr(main, name, size, raising=False)
+    given = "duel-coldb-syn-m5", "COLDB", "LDB-Ind", "Shared model", table, 200
+    return EXPERIMENTS.judge_gain(*given, "fig-duel-linear").judgement
+
+
+@pytest.mark.parametrize("coldb", [(0.5, 1), (0.9, 1), (1.0, 200)])
+def test_a_method_that_never_clustered_decides_nothing(monkeypatch, coldb):
+    found = judged(monkeypatch, coldb)
+    assert found.verdict == "vacuous at this scale"
+    assert "never clustered" in found.note and found.facts["clustered"] == 0
+
+
+@pytest.mark.parametrize(
+    ("coldb", "shared", "verdict"),
+    [
+        ((0.5, 5), (0.9, 1), "reproduced"),
+        ((0.85, 5), (0.95, 1), "vacuous at this scale"),  # the shared model is below 1, too
+        ((0.85, 5), (1.2, 1), "direction only"),
+        ((0.5, 5), (0.6, 1), "vacuous at this scale"),
+        ((1.2, 200), (0.9, 1), "not reproduced"),  # shattered on the way: that is a failure
+    ],
+)
+def test_clusters_must_beat_one_model_for_all_and_one_for_each(monkeypatch, coldb, shared, verdict):
+    found = judged(monkeypatch, coldb, shared)
+    assert found.verdict == verdict
+    assert f"{coldb[1]} components" in found.note
+
+
+def test_a_bound_counts_only_where_random_pairs_exceed_it():
+    t = np.array([10, 100, 1000])
+    table = pd.DataFrame({"t": t, "bound": 50 * np.sqrt(t), "regret": 4 * np.sqrt(t)})
+    idle = pd.DataFrame({"t": t, "regret": 2.0 * t})
+    ratio, random = THEORY.beside_bound(table, idle, 0)
+    assert ratio.value == pytest.approx(0.08)
+    assert random.value == pytest.approx(2000 / (50 * np.sqrt(1000)))
+    assert verdict_of(ratio, random) == "reproduced"
+    early = THEORY.beside_bound(table[:2], idle[:2], 0)
+    assert early[1].value < 1 and verdict_of(*early) == "vacuous at this scale"
+    broken = THEORY.beside_bound(table.assign(regret=2.0 * t), idle, 0)
+    assert verdict_of(*broken) == "refuted"
+
+
+def verdict_of(ratio, random):
+    claim = claims.find("duel-thm-linear")
+    return claims.decide(claim, claims.question_of(claim, ""), ratio, {}, None, random)
+
+
+def test_a_lemma_that_an_idle_estimate_satisfies_says_nothing():
+    claim, all_runs = claims.find("duel-theta-concentration"), measure.share([True] * 200)
+    few = measure.share([True] * 20 + [False] * 180)
+    given = claim, claims.question_of(claim, ""), all_runs, {"delta": 0.05}, None
+    assert claims.decide(*given, all_runs) == "vacuous at this scale"
+    assert claims.decide(*given, few) == "reproduced"
