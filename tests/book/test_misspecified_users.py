@@ -425,21 +425,26 @@ def searched_rows(name, *points):
 
 
 def test_a_runner_up_is_a_point_of_its_own_that_did_not_win():
-    lone = [("search", dict(radius=r), 10 + r, r == 0.1) for r in (0.1, 0.2, 0.4)]
-    apart = dict(radius=0.1, threshold=-1.0)
-    club = [("search", dict(radius=0.3, threshold=2.0), 20.0, False)]
-    club += [
-        ("search", dict(radius=0.3, threshold=1.0), 15.0, False),
-        ("LinUCB-Ind", apart, 10.1, True),
+    once = dict.fromkeys(EXPERIMENTS.RANGES, 0.1)  # of most methods nothing else was tried
+    points = {name: [("search", once, 9.0, True)] for name in FAST.METHODS}
+    points["LinUCB"] = [
+        ("search", {**once, "radius": r}, 10 + r, r == 0.1) for r in (0.1, 0.2, 0.4)
     ]
-    plain = {name: searched_rows(name, *lone) for name in ("LinUCB", "LinUCB-Ind")}
-    robust = [("search", dict(radius=0.1, bonus=0.1), 9.0, True)]  # nothing else was tried
-    rows = [*plain["LinUCB"], *plain["LinUCB-Ind"], *searched_rows("CLUB", *club)]
-    rows += searched_rows("RLinUCB", *robust)
+    points["CLUB"] = [
+        ("search", {**once, "threshold": 2.0}, 20.0, False),
+        ("search", {**once, "threshold": 1.0}, 15.0, False),
+        ("LinUCB-Ind", {**once, "threshold": -1.0}, 10.1, True),
+    ]
+    points["RCLUMB"] = [
+        ("RLinUCB-Ind", {**once, "threshold": -1.0}, 9.0, True),
+        *points["CLUB"][:2],
+    ]
+    rows = [row for name, tried in points.items() for row in searched_rows(name, *tried)]
     found = EXPERIMENTS.runners_up(pd.DataFrame(rows))
-    assert set(found) == {"LinUCB", "LinUCB-Ind", "CLUB"}
+    assert set(found) == {"LinUCB", "CLUB", "RCLUMB"}
     assert found["LinUCB"].parameters["beta"] == 0.2
     assert found["CLUB"].parameters["alpha"] == 1.0
+    assert found["RCLUMB"].parameters["alpha1"] == 1.0
 
 
 BOUNDS = ("mis-regret-thm-explicit", "mis-rsclumb-thm", "cud-regret-thm", "cud-unknown-C")
