@@ -181,10 +181,9 @@ def grid(rows: int = 1, cols: int = 1, height: float | None = None, **subplots):
             f"A figure has at least one row and one or two columns; got {rows} × {cols}."
         )
     height = height or (HEIGHT if cols == 1 else 3.4)
-    with plt.ioff():  # a cell that leaves the rest to the next one would show it half drawn
-        return plt.subplots(
-            rows, cols, figsize=(WIDTH if cols == 1 else 8.8, height * rows), **subplots
-        )
+    # Unknown to pyplot: a cell that leaves the rest to the next one must not show it half drawn.
+    fig = Figure(figsize=(WIDTH if cols == 1 else 8.8, height * rows))
+    return fig, fig.subplots(rows, cols, **subplots)
 
 
 def band_text(trials: int, band: bool = True) -> str:
