@@ -236,6 +236,10 @@ def makers(project: Project, found: Found, profile: str, numbered: objects.Numbe
         count = scorepage.tally(board(), pages, chapter, profile)
         return f"````{{div}} rb-found\n{listed}\n{count}\n````\n"
 
+    def use_part(chapter):
+        listed = findings.part(board(), pages, known(), chapter, "use")
+        return f"````{{div}} rb-found\n{listed}````\n"
+
     def picture(chapter, name):
         return parts.picture_part(
             [(page, run) for page, run in found.values() if page.chapter == chapter], name
@@ -268,7 +272,7 @@ def makers(project: Project, found: Found, profile: str, numbered: objects.Numbe
         "verdicts": (lambda chapter: scorepage.verdicts(board(), pages, chapter), ("CHAPTER",)),
         "tally": (lambda chapter: scorepage.tally(board(), pages, chapter, profile), ("CHAPTER",)),
         "found": (found_part, ("CHAPTER",)),
-        "use": (lambda c: findings.part(board(), pages, known(), c, "use"), ("CHAPTER",)),
+        "use": (use_part, ("CHAPTER",)),
         "front": (lambda: findings.front(board(), pages, known(), picture), ()),
         "map": (lambda: findings.chart(board(), pages, known()), ()),
         "guide": (guide_part, ()),
