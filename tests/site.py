@@ -107,6 +107,7 @@ def look(page, width=DESK, scheme="light", height=900):
     page.set_viewport_size({"width": width, "height": height})
     page.emulate_media(media="screen", color_scheme=scheme)
     page.wait_for_function(f"document.documentElement.dataset.theme === '{scheme}'", timeout=5000)
+    page.evaluate("document.fonts.ready.then(() => true)")  # other letters make other lines
     page.evaluate("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
 
 
