@@ -111,6 +111,7 @@ def _named(pages: Pages, name: str) -> list[Page]:
     ):
         if found:
             return found
-    known = [*dict.fromkeys(page.chapter for page in pages.values()), *pages]
-    hint = nearest(short, dict.fromkeys(known)) or f"; the pages are {', '.join(pages)}"
+    names = [*dict.fromkeys(page.chapter for page in pages.values())]
+    known = dict.fromkeys([*names, *pages])
+    hint = nearest(short, known) or f"; the chapters are {', '.join(names)}"
     raise BookError(f"there is no page {name!r}{hint}")

@@ -46,6 +46,12 @@ def test_outputs_of_other_code_are_refused(sandbox):
         stage(sandbox, {"linear-bandits": run})
 
 
+def test_what_the_formatter_is_told_is_not_published(sandbox):
+    sandbox.edit(f"book/{PAGE}.md", "doubled = 2 * T", "doubled = 2 *  T  # fmt: skip")
+    stage(sandbox, {"linear-bandits": sandbox.run()})
+    assert "doubled = 2 *  T" in [cell.source for cell in notebook(sandbox).cells]
+
+
 def test_values_of_the_run_stand_below_the_parameters_cell(sandbox):
     run = sandbox.run(profile="smoke")
     executed = nbformat.read(run.folder / "notebook.ipynb", as_version=4)
