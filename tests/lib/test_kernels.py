@@ -75,6 +75,28 @@ def _update_all(inverse, X):
         kernels.rank_one_inverse(inverse, X[k], 1.0)
 
 
+@kernels.jit
+def _half(x):
+    return x / 2
+
+
+@kernels.jit
+def _halvings(x):
+    return 0 if x <= 1 else 1 + _halvings(_half(x))
+
+
+@kernels.jit
+def _applied(function, x):
+    return function(x)
+
+
+def test_compiled_functions_call_each_other_and_python_calls_all_of_them():
+    assert _halvings(8.0) == 3
+    assert _applied(_half, 3.0) == 1.5
+    assert _half(3.0) == 1.5  # first compiled for other functions, which need no entry from Python
+    assert _half(3) == 1.5
+
+
 def test_ties_go_to_the_lowest_index_even_when_rounding_disagrees():
     assert kernels.first_argmax(np.array([0.1, 0.7, 0.7 + 1e-13, 0.2])) == 1
     assert kernels.first_argmax(np.array([-3.0, -1.0, -1.0])) == 1
