@@ -8,6 +8,7 @@ from lib import chapters
 from lib.errors import BookError
 from lib.graphs import components, unpack
 from lib.linear import lambda_tilde, sphere_moments
+from tests.duels import duel, play
 
 PAGE = chapters.load("dueling")
 FAST = chapters.load("dueling/fast")
@@ -21,30 +22,6 @@ def make(seed=0, **changes):
 
 def start(problem, T, **parameters):
     return FAST.init_duel(problem, T, np.random.default_rng(7), **parameters)
-
-
-def duel(problem, rng, t, choose):
-    """Play one duel; return user, items and outcome."""
-    user, items, arms = PAGE.BANDITS.draw(problem, t, rng)
-    items, arms = items.copy(), arms.copy()
-    means = PAGE.expected(problem, t, user, items, arms)
-    i, j = choose(t, user, arms, items)
-    return user, items[i], items[j], PAGE.feedback(problem, means[i] - means[j], rng)
-
-
-def play(policy, state, literal_policy, literal, problem, T, seed=1):
-    """Run fast and literal side by side; every pair must agree."""
-    rng = np.random.default_rng(seed)
-
-    def choose(t, user, arms, items):
-        pair = tuple(policy.choose(state, t, user, arms, items))
-        assert pair == tuple(literal_policy.choose(literal, t, user, arms, items)), f"round {t}"
-        return pair
-
-    for t in range(1, T + 1):
-        user, i, j, y = duel(problem, rng, t, choose)
-        policy.learn(state, t, user, i, j, y)
-        literal_policy.learn(literal, t, user, i, j, y)
 
 
 def run(state, problem, T, seed=0):

@@ -7,6 +7,7 @@ import torch
 from lib import chapters
 from lib.errors import BookError
 from lib.graphs import components, unpack
+from tests.duels import duel, play
 
 DUELING = chapters.load("dueling")
 FAST = chapters.load("dueling/fast")
@@ -22,30 +23,6 @@ SMALL = dict(users=4, m=2, d=3, items=8, arms=4, kind=DUELING.SQUARE, scale=8.0)
 
 def squares(seed=1):
     return DUELING.make_duel(np.random.default_rng(seed), **SMALL)
-
-
-def duel(problem, rng, t, choose):
-    """Play one duel; return user, items and outcome."""
-    user, items, arms = DUELING.BANDITS.draw(problem, t, rng)
-    items, arms = items.copy(), arms.copy()
-    means = DUELING.expected(problem, t, user, items, arms)
-    i, j = choose(t, user, arms, items)
-    return user, items[i], items[j], DUELING.feedback(problem, means[i] - means[j], rng)
-
-
-def play(policy, state, literal_policy, literal, problem, T, seed=1):
-    """Run fast and literal side by side; every pair must agree."""
-    rng = np.random.default_rng(seed)
-
-    def choose(t, user, arms, items):
-        pair = tuple(policy.choose(state, t, user, arms, items))
-        assert pair == tuple(literal_policy.choose(literal, t, user, arms, items)), f"round {t}"
-        return pair
-
-    for t in range(1, T + 1):
-        user, i, j, y = duel(problem, rng, t, choose)
-        policy.learn(state, t, user, i, j, y)
-        literal_policy.learn(literal, t, user, i, j, y)
 
 
 def test_trained_networks_choose_as_the_literal_algorithm_that_trains_in_every_round():
