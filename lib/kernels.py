@@ -22,15 +22,8 @@ _OPTIONS = {"nogil": True, "fastmath": _FASTMATH, "error_model": "numpy"}
 
 
 def jit(function):
-    """Compile a function of a page; its machine code is kept with the program that runs it.
-
-    Compiled callers take a twin without the entry that Python calls: entries of functions that are
-    only called by others were a fifth of all compiling.
-    """
-    compiled = numba.njit(**_OPTIONS)(function)
-    inner = numba.njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, **_OPTIONS)(function)
-    compiled.get_call_template, compiled.get_overload = inner.get_call_template, inner.get_overload
-    return compiled
+    """Compile a function of a page; its machine code is kept with the program that runs it."""
+    return numba.njit(**_OPTIONS)(function)
 
 
 def compile_whole(function):

@@ -30,8 +30,6 @@ def plain(function=None, **_):
 numba.njit = plain
 from lib import machinecode
 machinecode.sealed = plain
-from lib import kernels
-kernels.jit = plain
 from lib import simulate
 
 def small(function):
