@@ -75,6 +75,24 @@ def _update_all(inverse, X):
         kernels.rank_one_inverse(inverse, X[k], 1.0)
 
 
+@kernels.jit
+def _halved(x):
+    return x / 2.0 if x < 2.0 else _halved(x / 2.0)
+
+
+@kernels.jit
+def _halved_twice(x):
+    return _halved(_halved(x))
+
+
+def test_a_function_can_be_called_by_compiled_code_and_then_by_python():
+    assert _halved_twice(4.0) == 0.25
+    assert not _halved.overloads
+    assert [len(each.inside.overloads) for each in (_halved, _halved_twice)] == [1, 0]
+    assert _halved(4.0) == 0.5
+    assert _halved_twice(4.0) == 0.25
+
+
 def test_ties_go_to_the_lowest_index_even_when_rounding_disagrees():
     assert kernels.first_argmax(np.array([0.1, 0.7, 0.7 + 1e-13, 0.2])) == 1
     assert kernels.first_argmax(np.array([-3.0, -1.0, -1.0])) == 1
