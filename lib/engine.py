@@ -85,7 +85,10 @@ def limited(most: int) -> Iterator[None]:
 def run(tasks: list[Task], label: str) -> list[dict[str, np.ndarray] | None]:
     """Return the result of every task, in order, computing only what the store does not have."""
     engine = os.environ.get("REGRETBOOK_ENGINE") or "threads"
-    addresses = [store.key(task.program, {"entry": task.entry, **task.arguments}) for task in tasks]
+    arrays: dict[int, str] = {}  # the tasks of a run share theirs
+    addresses = [
+        store.key(task.program, {"entry": task.entry, **task.arguments}, arrays) for task in tasks
+    ]
     asked = dict(zip(addresses, tasks, strict=True))
     found = {address: result for address in asked if (result := store.load(address)) is not None}
     if engine == PLAN:

@@ -1,14 +1,18 @@
-"""Machine code on disk, sealed by a checksum.
+"""Machine code: on disk it is sealed by a checksum, and who is only called inside has one door.
 
 numba loads what it finds beside a source file. A flipped byte there is an error in every later run,
 a crash of the process, or, worst, another number. Sealed code that does not fit its checksum counts
 as absent and is compiled again.
+
+A function that compiled code calls needs no entrance for Python. Unpacking a problem or a state of a
+dozen arrays there is a fifth of what it takes to compile a policy, and changes no number.
 """
 
 import hashlib
 import pickle
 
 from numba.core.caching import IndexDataCacheFile
+from numba.core.registry import CPUDispatcher
 
 _SEAL = hashlib.sha256().digest_size
 
@@ -54,4 +58,27 @@ def _opened(content: bytes) -> bytes:
 def sealed(dispatcher):
     """Let a function compiled with `cache=True` keep its machine code under a checksum."""
     dispatcher._cache._cache_file.__class__ = _Sealed
+    return dispatcher
+
+
+class _TwoDoors(CPUDispatcher):
+    """A compiled function that compiled callers enter by a twin without an entrance for Python."""
+
+    def get_call_template(self, args, kws):
+        return self.inside.get_call_template(args, kws)
+
+    def get_overload(self, sig):
+        return self.inside.get_overload(sig)
+
+    @property
+    def is_compiling(self):  # by this numba knows a function that calls itself
+        return super().is_compiling or self.inside.is_compiling
+
+
+def two_doors(dispatcher, inside):
+    """Return a compiled function whose compiled callers take `inside`, the same without wrappers.
+
+    Whichever is called is compiled; a function called from both sides is compiled twice.
+    """
+    dispatcher.__class__, dispatcher.inside = _TwoDoors, inside
     return dispatcher

@@ -11,6 +11,7 @@ import io
 import json
 import os
 import warnings
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -56,9 +57,14 @@ def program(name: str) -> str | None:
     return text if group(text) == name else None
 
 
-def key(program: str, arguments: dict) -> str:
-    """Return the address of a result: equal for equal programs and arguments, and only then."""
-    content = json.dumps(arguments, sort_keys=True, default=_plain)
+def key(program: str, arguments: dict, known: dict[int, str] | None = None) -> str:
+    """Return the address of a result: equal for equal programs and arguments, and only then.
+
+    Who asks for the keys of many tasks at once gives one `known` for all: an array that they share
+    is then read once. It must not outlive the arrays, nor a change of one.
+    """
+    known = {} if known is None else known
+    content = json.dumps(arguments, sort_keys=True, default=partial(_plain, known))
     digest = hashlib.sha256(f"{program}\0{content}".encode()).hexdigest()
     return f"{group(program)}/{digest}"
 
@@ -122,10 +128,12 @@ def _describe(array: np.ndarray) -> str:
     return f"{array.dtype.str}{array.shape}{content}"
 
 
-def _plain(value):
+def _plain(known: dict[int, str], value):
     """Turn what JSON does not know into something that identifies it by content."""
     if isinstance(value, np.ndarray):
-        return _describe(value)
+        if id(value) not in known:
+            known[id(value)] = _describe(value)
+        return known[id(value)]
     if isinstance(value, np.generic):
         return value.item()
     raise BookError(f"A {type(value).__name__} cannot be an argument of a stored task.")

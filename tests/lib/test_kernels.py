@@ -76,25 +76,21 @@ def _update_all(inverse, X):
 
 
 @kernels.jit
-def _half(x):
-    return x / 2
+def _halved(x):
+    return x / 2.0 if x < 2.0 else _halved(x / 2.0)
 
 
 @kernels.jit
-def _halvings(x):
-    return 0 if x <= 1 else 1 + _halvings(_half(x))
+def _halved_twice(x):
+    return _halved(_halved(x))
 
 
-@kernels.jit
-def _applied(function, x):
-    return function(x)
-
-
-def test_compiled_functions_call_each_other_and_python_calls_all_of_them():
-    assert _halvings(8.0) == 3
-    assert _applied(_half, 3.0) == 1.5
-    assert _half(3.0) == 1.5  # first compiled for other functions, which need no entry from Python
-    assert _half(3) == 1.5
+def test_a_function_can_be_called_by_compiled_code_and_then_by_python():
+    assert _halved_twice(4.0) == 0.25
+    assert not _halved.overloads
+    assert [len(each.inside.overloads) for each in (_halved, _halved_twice)] == [1, 0]
+    assert _halved(4.0) == 0.5
+    assert _halved_twice(4.0) == 0.25
 
 
 def test_ties_go_to_the_lowest_index_even_when_rounding_disagrees():
