@@ -4,7 +4,7 @@ numba loads what it finds beside a source file. A flipped byte there is an error
 a crash of the process, or, worst, another number. Sealed code that does not fit its checksum counts
 as absent and is compiled again.
 
-A function that compiled code calls needs no entrance for Python. Unpacking a problem or a state of a
+A function that compiled code calls needs no entrance for Python. Unpacking a problem or state of a
 dozen arrays there is a fifth of what it takes to compile a policy, and changes no number.
 """
 

@@ -365,6 +365,22 @@ def test_budget_that_decreases_is_refused(b):
         page.questions(b)
 
 
+@pytest.mark.parametrize(("items", "key_terms"), [(5_000, 5_000), (50, 500), (50, 30)])
+def test_key_terms_that_the_released_generator_leaves_out_are_refused_at_once(items, key_terms):
+    with pytest.raises(BookError, match=f"key_terms is {key_terms}"):
+        page.check_links(items, key_terms)
+
+
+@pytest.mark.parametrize(("items", "key_terms"), [(5_000, 2_000), (50, 20), (50, 2)])
+def test_key_terms_that_are_not_refused_are_all_linked(items, key_terms):
+    page.check_links(items, key_terms)
+    for seed in range(20):
+        links = page.random_links(np.random.default_rng(seed), "released", items, key_terms)
+        pairs = np.transpose(links)
+        assert set(links[1]) == set(range(key_terms))
+        np.testing.assert_array_equal(pairs, np.unique(pairs, axis=0))
+
+
 def test_more_on_offer_than_there_is_is_refused():
     with pytest.raises(BookError, match="cannot be on offer"):
         page.make_problem(np.random.default_rng(0), 1, 50, 10, d=3, items=40, key_terms=10)
