@@ -188,6 +188,7 @@ def test_rewards_of_each_kind():
     ("call", "words"),
     [
         (lambda: make(arms=1), "arms is 1, but a duel needs at least two arms"),
+        (lambda: make(arms=31), "arms is 31, but must be at most items = 30"),
         (
             lambda: PAGE.exact_mle(np.eye(2), [1, 2], 1.0),
             r"a label is 2, but .* won \(1\) or lost \(0\)",
