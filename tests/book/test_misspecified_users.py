@@ -344,6 +344,20 @@ def test_the_better_control_counts_unless_the_baseline_is_shared_itself():
     assert JUDGING.blind(rewards, "LinUCB").value == pytest.approx(-40)
 
 
+def test_rclumb_notes_the_exact_round_in_which_its_rarest_user_is_separated():
+    setting = {name: value for name, value in INSTANCES.rare(4).items() if name != "T"}
+    problem = PAGE.make_misspecified(generators(7, 0, 0)[0], **setting)
+    other, seen = problem.label != problem.label[0], []
+
+    def note(state, literal):
+        wrong = literal.edges[0, other].any()
+        seen.append(PAGE.separated_at(state, problem))
+        assert seen[-1] == (0 if wrong else next(filter(None, seen), len(seen)))
+
+    drive(*both("RCLUMB", dict(beta=0.3, alpha1=1.0, alpha2=2.0)), 400, 7, note, **setting)
+    assert 1 < seen[-1] < 400
+
+
 def test_users_come_as_often_as_told():
     rng = np.random.default_rng(1)
     arrival = np.array([1.0, 2.0, 0.0, 5.0])
