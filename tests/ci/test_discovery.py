@@ -115,7 +115,7 @@ def test_unknown_pages_name_the_nearest(sandbox):
         contents.select(sandbox.pages, ["linear-bandit"])
     with pytest.raises(BookError, match="did you mean clustering-of-bandits/theory"):
         contents.select(sandbox.pages, ["clustering-of-bandits/teory"])
-    with pytest.raises(BookError, match="the chapters are linear-bandits, clustering-of-bandits$"):
+    with pytest.raises(BookError, match=r"the chapters are linear-bandits, clustering-of-bandits$"):
         contents.select(sandbox.pages, ["zzz"])
     with pytest.raises(BookError, match="clustering-of-bandits/theory is named twice"):
         contents.select(sandbox.pages, ["clustering-of-bandits", "clustering-of-bandits/theory"])
