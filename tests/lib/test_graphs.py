@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sklearn.metrics import adjusted_rand_score
 
 from lib import graphs
 from lib.graphs import (
@@ -120,6 +121,13 @@ def test_groups_are_scored_whatever_their_numbers():
     assert found_groups(label, one_moved)["ari"] == pytest.approx(
         (15 - expected) / (18.5 - expected)
     )
+
+
+def test_agreement_is_that_of_scikit_learn_bit_by_bit():
+    rng = np.random.default_rng(4)
+    for _ in range(200):
+        label, group = (rng.integers(rng.integers(1, 9), size=30) for _ in range(2))
+        assert found_groups(label, group)["ari"] == adjusted_rand_score(label, group)
 
 
 def test_a_share_of_nothing_is_not_a_number():
