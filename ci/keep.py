@@ -11,6 +11,7 @@ from lib.cells import code_cells
 from lib.definitions import normalised
 from lib.errors import BookError
 from lib.paths import LIB, Project
+from lib.program import packages
 
 ENTRIES_OF_LIB = {"_play", "_once"}  # what a program is called by, in a text of lib/simulate.py
 HOUR = 3600.0
@@ -23,6 +24,7 @@ class Kept(NamedTuple):
     entries: int
     size: int
     wanted: bool
+    packages: frozenset[str] = frozenset()  # folders of its code
 
 
 def show(project: Project, prune: bool) -> int:
@@ -30,7 +32,8 @@ def show(project: Project, prune: bool) -> int:
     known = _definitions(project)
     kept = [_kept(folder, known) for folder in sorted(_folders(store.folder()))]
     useless = [each for each in kept if not each.wanted]
-    code = _useless_code(project, known, {each.folder.name for each in kept if each.wanted})
+    wanted = frozenset().union(*(each.packages for each in kept if each.wanted))
+    code = _useless_code(project, known, wanted)
     print(f"the store has {_amount(kept)}")
     amount = _amount(useless)
     size = sum(map(_size, code))
@@ -69,13 +72,15 @@ def _folders(root: Path) -> list[Path]:
 def _kept(folder: Path, known: set[str]) -> Kept:
     text = store.program(folder.name)
     wanted = text is not None and _is_wanted(text, known)
-    return Kept(folder, len(list(folder.glob("*.npz"))), _size(folder), wanted)
+    code = frozenset(packages(text) if wanted else ())
+    return Kept(folder, len(list(folder.glob("*.npz"))), _size(folder), wanted, code)
 
 
 def _is_wanted(program: str, known: set[str]) -> bool:
     """Say whether what a program stands on and consists of is still there."""
     try:
-        provenance.check_ground(program.partition("\n\n# file ")[0])
+        for each in packages(program).values():
+            provenance.check_ground(each.partition("\n\n# file ")[0])
     except BookError:
         return False
     return _defined(program) <= known
@@ -105,13 +110,13 @@ def _definitions(project: Project) -> set[str]:
     return set().union(*map(_defined, sources))
 
 
-def _useless_code(project: Project, known: set[str], wanted: set[str]) -> list[Path]:
+def _useless_code(project: Project, known: set[str], wanted: frozenset[str]) -> list[Path]:
     """Return the files of programs and pages that nothing can load again, with compiled code.
 
     Whatever was written within the hour may belong to a run that has not finished a task yet.
     """
     programs, pages = project.cache / "programs", project.cache / "pages"
-    found = [path for path in programs.glob("*") if path.name[-20:] not in wanted]
+    found = [path for path in programs.glob("*") if path.name not in wanted]
     for path in pages.glob("*.py"):
         if not _defined(path.read_text(encoding="utf-8")) <= known:
             found += [path, *pages.glob(f"__pycache__/{path.stem}.*")]

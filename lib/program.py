@@ -8,6 +8,9 @@ text and numbers runs in any process, on any machine, without pickling code.
 The package has a file for each module that definitions come from (this page, pages it loads, the
 reader's modules), each with nothing but what the task uses, without comments and docstrings.
 Installed packages and `lib` are imported; a heading names their versions and digests.
+
+A compiled loop and what it calls are a package of their own, before the one that uses it: programs
+that differ in how a trial begins, or in what is watched, share its machine code.
 """
 
 import graphlib
@@ -30,28 +33,62 @@ from lib.files import write_atomically
 from lib.paths import project
 
 _MAIN = "__init__"  # the file that has the functions under their given names
+_THEN = "\n# then\n"  # between the package of a compiled loop and the one that uses it
 _lock = threading.RLock()  # a page may load another one
 
 
 class _Package(NamedTuple):
-    """The files of a program under way."""
+    """The files of a package under way."""
 
     files: dict[str, dict[str, str]]  # file -> name -> statement, in the order of execution
     homes: dict[str, str]  # module -> file
     uses: dict[str, dict[str, None]]  # file -> files that it imports
+    classes: dict[type, None]  # that it defines
+    before: "tuple[str, _Package] | None" = None  # the package whose definitions it takes over
 
 
-def text(functions: dict[str, Callable], ending: str = "", loop: Callable | None = None) -> str:
+def text(
+    functions: dict[str, Callable],
+    ending: str = "",
+    loop: Callable | None = None,
+    compiling: str = "",
+) -> str:
     """Return a program that has every function under its given name, then runs `ending`.
 
-    A loop calls the functions by these names, whatever they are called at home.
+    A loop calls the functions by these names, whatever they are called at home; `compiling` is what
+    makes it the compiled `rounds`. What it is compiled for are the classes of its arguments, so
+    they belong to its package.
     """
-    package = _Package({}, {}, {})
+    whole = _package(functions, loop)
+    if not compiling:
+        return _written(whole, ending)
+    reads = definition(inspect.unwrap(loop)).reads
+    called = {name: function for name, function in functions.items() if name in reads}
+    classes = sorted(whole.classes, key=lambda each: (whole.homes[each.__module__], each.__name__))
+    core = _package(called, loop, classes)
+    first = _written(core, compiling)
+    rest = _package(functions, before=(_name(first), core))
+    return first + _THEN + _written(rest, f"from {_name(first)} import rounds\n{ending}")
+
+
+def _package(
+    functions: dict[str, Callable],
+    loop: Callable | None = None,
+    classes: Collection[type] = (),
+    before: tuple[str, _Package] | None = None,
+) -> _Package:
+    package = _Package({}, {}, {}, {}, before)
     _file(_MAIN, package)
     for name, function in functions.items():
         _bind(name, function, _MAIN, package)
     if loop is not None:
         _define(inspect.unwrap(loop), _MAIN, package, given=functions)
+    for each in classes:
+        _define(each, _file(each.__module__, package), package)
+    return package
+
+
+def _written(package: _Package, ending: str) -> str:
     package.files[_MAIN][""] = ending.strip()
     try:
         order = [*graphlib.TopologicalSorter(package.uses).static_order()]
@@ -63,24 +100,38 @@ def text(functions: dict[str, Callable], ending: str = "", loop: Callable | None
     return "\n\n".join([provenance.ground(statements), *sections]).strip() + "\n"
 
 
+def packages(program: str) -> dict[str, str]:
+    """Return the packages of a program, text by name, in the order in which they are loaded."""
+    return {_name(each): each for each in program.split(_THEN)}
+
+
 def load(program: str) -> ModuleType:
     """Return a program as a module; the same text gives the same module, compiled at most once."""
-    name = f"regretbook_program_{digest(program)[:20]}"
     with _lock:
-        if name not in sys.modules:
-            heading, *sections = re.split(r"^# file (\w+)\n", program, flags=re.MULTILINE)
-            provenance.check_ground(heading)
-            package = sys.modules[name] = ModuleType(name)  # there before its files import others
-            package.__path__ = []  # files are executed here and never looked for
-            try:
-                for file, source in zip(sections[::2], sections[1::2], strict=True):
-                    module = package if file == _MAIN else ModuleType(f"{name}.{file}")
-                    path = project().cache / "programs" / name / f"{file}.py"
-                    _execute(module, name, path, source)
-            except BaseException:
-                del sys.modules[name]
-                raise
-        return sys.modules[name]
+        modules = [_load(name, each) for name, each in packages(program).items()]
+    return modules[-1]
+
+
+def _name(package: str) -> str:
+    return f"regretbook_program_{digest(package)[:20]}"
+
+
+def _load(name: str, text: str) -> ModuleType:
+    """Return a package of a program as a module."""
+    if name not in sys.modules:
+        heading, *sections = re.split(r"^# file (\w+)\n", text, flags=re.MULTILINE)
+        provenance.check_ground(heading)
+        package = sys.modules[name] = ModuleType(name)  # there before its files import others
+        package.__path__ = []  # files are executed here and never looked for
+        try:
+            for file, source in zip(sections[::2], sections[1::2], strict=True):
+                module = package if file == _MAIN else ModuleType(f"{name}.{file}")
+                path = project().cache / "programs" / name / f"{file}.py"
+                _execute(module, name, path, source)
+        except BaseException:
+            del sys.modules[name]
+            raise
+    return sys.modules[name]
 
 
 def load_page(page: str, source: str) -> ModuleType:
@@ -171,7 +222,14 @@ def _define(value, file: str, package: _Package, given: Collection[str] = ()) ->
     name, parts, (source, reads) = value.__name__, package.files[file], definition(value)
     if parts.get(name) == source:
         return
+    if package.before is not None:
+        other, before = package.before
+        if before.files.get(file, {}).get(name) == source:
+            _add(name, f"from {other}.{file} import {name}", file, package)
+            return
     _add(name, source, file, package)
+    if isinstance(value, type):
+        package.classes[value] = None
     has_globals = isinstance(value, FunctionType)
     scope = value.__globals__ if has_globals else vars(sys.modules[value.__module__])
     for each, attributes in sorted(reads.items()):

@@ -164,9 +164,9 @@ def _program(functions: dict[str, Callable]) -> str:
     functions = dict(functions)
     loop = functions.pop("rounds")
     name = loop.__name__
-    compiled = isinstance(functions["choose"], Dispatcher)
-    ending = _COMPILE.format(loop=name) if compiled else f"rounds = {name}\n"
-    return program.text(functions, ending + _PLAY, loop)
+    if isinstance(functions["choose"], Dispatcher):
+        return program.text(functions, _PLAY, loop, _COMPILE.format(loop=name))
+    return program.text(functions, f"rounds = {name}\n{_PLAY}", loop)
 
 
 def _known(setting: dict, **columns) -> dict:

@@ -131,9 +131,9 @@ def test_a_page_has_one_name_where_it_runs_and_where_it_is_loaded(place, monkeyp
     """What two pages of a chapter run is one text, so that it is compiled and computed once."""
     monkeypatch.setenv("REGRETBOOK_ROOT", str(CODE))
     monkeypatch.setenv("REGRETBOOK_PAGE", place)
-    package = program._Package({}, {}, {})
+    package = program._Package({}, {}, {}, {})
     loaded = program._file(chapters.load(place.removesuffix("/index")).__name__, package)
-    other = program._Package({}, {}, {})
+    other = program._Package({}, {}, {}, {})
     assert program._file("__main__", other) == loaded == place.replace("-", "_").replace("/", "_")
 
 

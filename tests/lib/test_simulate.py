@@ -205,7 +205,34 @@ print(sum(page.rounds.stats.cache_hits.values()), sum(page.rounds.stats.cache_mi
         [sys.executable, "-c", script], input=text, cwd=CODE, capture_output=True, text=True
     )
     assert done.stdout.split() == ["4", "1", "0"], done.stderr
-    assert program.load(text).rounds.__module__ == program.load(text).__name__
+    core, _ = program.packages(text)
+    assert program.load(text).rounds.__module__ == core
+
+
+def init_second(problem, T, rng):
+    return init_fixed(problem, T, rng, arm=1)
+
+
+@jit
+def learn_nothing(state, t, user, x, reward, item):
+    pass
+
+
+def test_programs_that_begin_or_watch_otherwise_share_machine_code():
+    policies = {
+        "as ever": FIXED,
+        "begins otherwise": FIXED._replace(init=init_second),
+        "watches nothing": FIXED._replace(watch=None),
+        "learns nothing": FIXED._replace(learn=learn_nothing),
+    }
+    texts = {name: program_of(COINS, policy) for name, policy in policies.items()}
+    assert len(set(texts.values())) == 4
+    *alike, other = (program.load(text).rounds for text in texts.values())
+    assert len(set(alike)) == 1 and other not in alike
+    table = simulate(COINS, policies, T=4, trials=1, seed=0, checkpoints=1)
+    assert list(table.regret) == [4.0, 0.0, 4.0, 4.0]
+    assert list(table.times[[0, 1, 3]]) == [10.0, 10.0, 0.0]
+    assert len(alike[0].signatures) == 1, "compiled once for all three"
 
 
 @pytest.mark.parametrize(("T", "trials"), [(0, 1), (1, 0), (-5, 3)])
