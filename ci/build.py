@@ -87,7 +87,9 @@ def _execute(
 
     expected = {p.name: runs.expected(project, p, profile, values[p.name]) for p in pages}
     # Whoever ends last should be short: the long pages begin, and one that is new may be longest.
-    order = sorted(pages, key=lambda page: expected[page.name] or float("inf"), reverse=True)
+    order = sorted(
+        _from_both_ends(pages), key=lambda page: expected[page.name] or float("inf"), reverse=True
+    )
     with ThreadPoolExecutor(jobs) as pool, queued(expected, jobs):
         try:
             return dict(pool.map(one, order))
@@ -95,6 +97,14 @@ def _execute(
             pool.shutdown(wait=False, cancel_futures=True)
             stop()
             raise
+
+
+def _from_both_ends(pages: list[Page]) -> list[Page]:
+    """Return the first, the last, the second, … page.
+
+    Neighbours run the same programs: started at one moment, both would compile them.
+    """
+    return [pages[i // 2 if i % 2 == 0 else -1 - i // 2] for i in range(len(pages))]
 
 
 def _render(project: Project, site: Site, tree: assemble.Tree) -> bool:

@@ -13,7 +13,7 @@ construct (condition number 1e8, λ = 1e-6, features of norm 1e3); the tests hol
 import numba
 import numpy as np
 
-from lib.machinecode import sealed, two_doors
+from lib.machinecode import Inside, sealed, two_doors
 
 # Reassociation lets reductions use vector instructions; NaN and infinity keep their meaning.
 _FASTMATH = {"reassoc", "contract", "nsz"}
@@ -23,7 +23,9 @@ _OPTIONS = {"nogil": True, "fastmath": _FASTMATH, "error_model": "numpy"}
 
 def jit(function):
     """Compile a function of a page; its machine code is kept with the program that runs it."""
-    inside = numba.njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, **_OPTIONS)(function)
+    inside = numba.njit(
+        no_cpython_wrapper=True, no_cfunc_wrapper=True, pipeline_class=Inside, **_OPTIONS
+    )(function)
     return two_doors(numba.njit(**_OPTIONS)(function), inside)
 
 

@@ -1,7 +1,5 @@
 """The chapter on corrupted users: fast paths against literal ones, and what must be refused."""
 
-from types import SimpleNamespace
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -12,6 +10,7 @@ from lib import chapters, claims
 from lib.errors import BookError
 from lib.graphs import components, unpack
 from lib.linear import directions, lambda_tilde, sphere_moments
+from lib.simulate import simulate
 
 CUD = chapters.load("corrupted-users")
 SCORING = chapters.load("corrupted-users/scores")
@@ -324,15 +323,37 @@ def test_the_controls_of_the_audit_fail():
 
 
 def test_the_second_round_of_the_search_has_as_many_points_for_every_method():
-    best = SimpleNamespace(parameters={"beta": 0.2, "alpha": 1.5})
-    found = SimpleNamespace(policies=dict.fromkeys(TUNING.METHODS, best))
-    points = TUNING.second_round(found, weights=(0.1, 0.5), parts=(1, 1 / 3))
-    of = {n: [c for key, c in points.items() if key.startswith(f"{n}#")] for n in found.policies}
+    own = {"point": 0, "origin": "search", "radius": 0.2, "threshold": 1.5, "regret": 5.0}
+    inner = {**own, "point": 1, "origin": "LinUCB-Ind", "threshold": -1.0, "regret": 4.0}
+    rows = [{"policy": name, **each} for name in TUNING.METHODS for each in (own, inner)]
+    points = TUNING.second_round(pd.DataFrame(rows), weights=(0.1, 0.5), parts=(1, 1 / 3))
+    of = {n: [c for key, c in points.items() if key.startswith(f"{n}#")] for n in TUNING.METHODS}
     assert {len(mine) for mine in of.values()} == {4}
     assert [c["radius"] for c in of["LinUCB"]] == [0.06667, 0.1387, 0.2884, 0.6]  # a factor of 3
     assert all(0.5 <= c["threshold"] <= 4.5 for c in of["CLUB"])
     tried = [(c["radius"], c["threshold"], c["weight"]) for c in of["RCLUB-WCU"]]
     assert tried == [(r, 1.5, w) for r in (0.2, 0.06667) for w in (0.1, 0.5)]
+
+
+def test_the_final_has_as_many_points_for_every_method_and_what_it_contains():
+    small = dict(users=30, m=2, d=3, items=40, arms=4, noise=0.1, stop=30)
+    search = TUNING.searched(small, 300, 5, "search", evaluations=4, part=0.4, extensions=0)
+    points = TUNING.finalists(search)
+    assert set(points.groupby("policy").size()) == {TUNING.PLACES}
+    assert not points["origin"].isin(TUNING.METHODS).any()
+    table = TUNING.final(search, small, 300, 5, "final")
+    best = table[table["best"]].groupby("policy")["regret"].mean()
+    assert best["CLUB"] <= best["LinUCB-Ind"] and best["SCLUB"] <= best["LinUCB"]
+    assert best["RCLUB-WCU"] <= min(best["CLUB"], best["CW-OFUL-Ind"])
+    judged = table[table["judged"]].groupby("policy")
+    assert set(judged.size()) == {2}  # one point, two trials
+    weighs = ["CW-OFUL", "CW-OFUL-Ind", "RCLUB-WCU"]
+    assert (judged["lowered"].mean()[weighs] >= TUNING.WEIGHTS_ON).all()
+    policies = TUNING.tuned_policies(table)
+    alone = simulate(CUD.CORRUPTED, policies, T=300, trials=2, settings=[small], seed=5,
+                     stream="tune", checkpoints=1)  # fmt: skip
+    again = alone.groupby("policy")["regret"].mean()
+    np.testing.assert_allclose(again, judged["regret"].mean()[again.index], rtol=1e-12)
 
 
 def test_one_cluster_for_all_and_one_for_each_are_none():

@@ -93,6 +93,33 @@ def test_a_function_can_be_called_by_compiled_code_and_then_by_python():
     assert _halved_twice(4.0) == 0.25
 
 
+@kernels.jit
+def _refused(x):
+    if x < 0.0:
+        raise ValueError("negative", x)
+    return x
+
+
+@kernels.jit
+def _refused_inside(x):
+    return _refused(x) + 1.0
+
+
+def test_an_error_inside_compiled_code_keeps_its_words_and_numbers():
+    assert _refused_inside(1.0) == 2.0
+    with pytest.raises(ValueError) as error:
+        _refused_inside(-1.5)
+    assert error.value.args == ("negative", -1.5)
+
+
+def test_a_function_called_inside_has_no_machine_code_of_its_own():
+    assert _refused_inside(1.0) == 2.0
+    (compiled,) = _refused.inside.overloads.values()
+    assert compiled.library.get_pointer_to_function(compiled.fndesc.llvm_func_name) == 0
+    engine = compiled.library.codegen._engine
+    assert not engine.is_symbol_defined(compiled.fndesc.llvm_func_name)
+
+
 def test_ties_go_to_the_lowest_index_even_when_rounding_disagrees():
     assert kernels.first_argmax(np.array([0.1, 0.7, 0.7 + 1e-13, 0.2])) == 1
     assert kernels.first_argmax(np.array([-3.0, -1.0, -1.0])) == 1
