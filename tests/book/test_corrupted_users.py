@@ -347,6 +347,7 @@ def test_the_final_has_as_many_points_for_every_method_and_what_it_contains():
     assert best["RCLUB-WCU"] <= min(best["CLUB"], best["CW-OFUL-Ind"])
     judged = table[table["judged"]].groupby("policy")
     assert set(judged.size()) == {2}  # one point, two trials
+    assert table.groupby(["policy", "point"])["regret"].nunique().max() <= 2
     weighs = ["CW-OFUL", "CW-OFUL-Ind", "RCLUB-WCU"]
     assert (judged["lowered"].mean()[weighs] >= TUNING.WEIGHTS_ON).all()
     policies = TUNING.tuned_policies(table)
