@@ -36,7 +36,7 @@ book: $(READY) ## run what is stale and build _build/html/index.html
 	@$(BIN)/regretbook build --profile $(PROFILE)
 
 test: $(READY) ## run the linters and all tests
-	@$(BIN)/python -m pytest -n 2 --dist loadfile $(TESTS)
+	@$(BIN)/python -m pytest -n 2 --dist loadgroup $(TESTS)
 
 lint: $(READY) ## run the linters alone
 	@$(BIN)/python -m pytest -q tests/test_lint.py

@@ -1,10 +1,13 @@
 """What every test relies on: no display, and no setting of the caller's shell."""
 
 import os
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 
+HERE = Path(__file__).parent
+SECOND_HALF = "every second page"
 os.environ["MPLBACKEND"] = "Agg"
 pytest_plugins = ["tests.browser", "tests.sandbox", "tests.site"]
 
@@ -28,11 +31,22 @@ def pytest_configure(config):
 def pytest_collection_modifyitems(items):
     """Begin with all pages: one worker builds the smoke book while the others test the rest.
 
-    The rest of the site needs the built book, so it comes late. The pages of a reader come last: by
-    then the book has compiled most of what they run.
+    A file stays with one worker, but half of the pages can go to another one. They and the rest of
+    the site need the built book, so they come late. The pages of a reader come last: by then the
+    book has compiled most of what they run.
     """
-    order = {"test_pages.py": 0, "test_site.py": 2, "test_reader.py": 3}
-    items.sort(key=lambda item: order.get(item.path.name, 1))
+    order = {"test_pages.py": 0, "test_site.py": 2, SECOND_HALF: 3, "test_reader.py": 4}
+    groups = {item: _group(item) for item in items}
+    for item, group in groups.items():
+        item.add_marker(pytest.mark.xdist_group(group))
+    items.sort(key=lambda item: order.get(groups[item].rpartition("/")[2], 1))
+
+
+def _group(item):
+    name = getattr(item, "callspec", None) and item.callspec.params.get("name")
+    if item.path.name == "test_pages.py" and name in item.module.PAGES[1::2]:
+        return SECOND_HALF
+    return item.path.relative_to(HERE).as_posix()
 
 
 def pytest_terminal_summary(terminalreporter):
