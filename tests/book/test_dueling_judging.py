@@ -83,3 +83,24 @@ def test_a_lemma_that_an_idle_estimate_satisfies_says_nothing():
     given = claim, claims.question_of(claim, ""), all_runs, {"delta": 0.05}, None
     assert claims.decide(*given, all_runs) == "vacuous at this scale"
     assert claims.decide(*given, few) == "reproduced"
+
+
+def test_a_long_search_ends_near_the_widths_that_won():
+    setting = {"users": 8, "d": 4, "items": 30, "arms": 5, "m": 2}
+    names = ("COLDB", "LDB-Ind", "Shared model")
+    methods = {name: EXPERIMENTS.LINEAR[name] for name in names}
+    about = (methods, EXPERIMENTS.SPACES, setting, 200, 1, "search", 6)
+    once = EXPERIMENTS.search(*about).set_index("policy")
+    twice = EXPERIMENTS.search(*about, long=200).set_index("policy")
+    assert list(twice.index) == list(once.index) == list(names)
+    assert set(once["evaluations"]) == {6}
+    assert set(twice["evaluations"]) == {18 + 6 + 9}  # a tenth, all rounds, and near the winners
+    assert (twice["score"]["COLDB"] <= twice["score"][["LDB-Ind", "Shared model"]]).all()
+    assert "near the widths that won" in twice["note"].iloc[0]
+
+
+def test_the_second_round_keeps_thresholds_and_names_its_ends():
+    near = EXPERIMENTS.narrowed(pd.Series([2.0, 8.0]))
+    assert (near["width"].low, near["width"].high) == (2.0 / 1.5, 12.0)
+    assert set(near["width"].edges) == {"low", "high"}
+    assert near["rounds"] is EXPERIMENTS.RANGES["rounds"]
