@@ -7,7 +7,7 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 
-from ci import assemble, contents, parameters, runs, stale
+from ci import assemble, contents, nursery, parameters, runs, stale
 from ci.contents import Page, Pages
 from ci.display import queued, say
 from ci.execute import Request, execute, report, stop
@@ -77,7 +77,8 @@ def _execute(
         say(f"{page.name}: executing, profile {profile}")
         place = runs.place(project, page, profile)
         took = expected[page.name]
-        request = Request(page, values[page.name], place, profile, engine, threads, expected=took)
+        more = {"expected": took, "nursery": kernels}
+        request = Request(page, values[page.name], place, profile, engine, threads, **more)
         run, failure = execute(project, request)
         if failure:
             report(project, request, failure)
@@ -90,7 +91,11 @@ def _execute(
     order = sorted(
         _from_both_ends(pages), key=lambda page: expected[page.name] or float("inf"), reverse=True
     )
-    with ThreadPoolExecutor(jobs) as pool, queued(expected, jobs):
+    with (
+        nursery.opened(project, len(pages)) as kernels,
+        ThreadPoolExecutor(jobs) as pool,
+        queued(expected, jobs),
+    ):
         try:
             return dict(pool.map(one, order))
         except BaseException:

@@ -17,6 +17,7 @@ from typing import NamedTuple
 from ci import display, runs, stale
 from ci import parameters as params
 from ci.contents import Page
+from ci.nursery import Nursery, one_thread, provisioner
 from ci.project import commit, environment, shown, write
 from ci.runs import Failure, Info
 from lib import journal, provenance
@@ -53,6 +54,7 @@ class Request(NamedTuple):
     report: bool = False  # whether a reader wants to see it beside the published run
     policy: str = ""  # a reader's own in the comparison, as in path/mine.py:MINE
     expected: float = 0.0  # seconds that it took last time; 0 when nobody knows
+    nursery: Nursery | None = None  # where its kernel comes from; None: a process from scratch
 
 
 def log_of(project: Project, request: Request) -> Path:
@@ -188,7 +190,7 @@ def _environment(project: Project, request: Request, work: Path) -> dict[str, st
         "REGRETBOOK_BESIDE": _beside(project, request),
         "REGRETBOOK_ENGINE": request.engine,
         "REGRETBOOK_THREADS": str(request.threads or provenance.cores()),
-        **{f"{name}_NUM_THREADS": "1" for name in ("OPENBLAS", "MKL", "OMP")},
+        **one_thread(),
         **request.environment,
     }
 
@@ -214,7 +216,8 @@ def _execute(project: Project, request: Request, work: Path):
     ):
         try:
             changes = params.changed(request.page, request.parameters)
-            notebook = _papermill(notebook, changes, project.root, environment, log, position)
+            kernel = _kernel(environment, project.root, log, request.nursery)
+            notebook = _papermill(notebook, changes, kernel, position)
         except Exception as error:  # of a cell, or of a kernel that died or did not start
             trace = "\n".join(getattr(error, "traceback", [repr(error)]))
             print(re.sub(r"\x1b\[[0-9;]*m", "", trace), file=log)
@@ -228,7 +231,7 @@ def _execute(project: Project, request: Request, work: Path):
     return notebook, None
 
 
-def _papermill(page, changes: dict, root: Path, environment: dict, log, position):
+def _papermill(page, changes: dict, kernel: type, position):
     """Let papermill inject the changed parameters and run all cells."""
     import papermill
 
@@ -245,12 +248,12 @@ def _papermill(page, changes: dict, root: Path, environment: dict, log, position
         None,
         parameters=changes,
         progress_bar=False,
-        kernel_manager_class=_kernel(environment, root, log),
+        kernel_manager_class=kernel,
         on_cell_start=follow,
     )
 
 
-def _kernel(environment: dict[str, str], root: Path, log):
+def _kernel(environment: dict[str, str], root: Path, log, nursery: Nursery | None):
     """Return a kernel manager class that starts this very interpreter, whatever is installed.
 
     Its folder is told to the kernel alone: papermill would change that of this process, in which
@@ -279,6 +282,7 @@ def _kernel(environment: dict[str, str], root: Path, log):
             return spec
 
         async def _async_pre_start_kernel(self, **options):
+            self.provisioner = provisioner(nursery, kernel_id="", kernel_spec=spec, parent=self)
             options |= {"cwd": str(root), "stdout": log, "stderr": log}
             return await super()._async_pre_start_kernel(**options)
 

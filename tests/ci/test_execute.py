@@ -169,6 +169,17 @@ def test_interrupting_a_build_of_several_pages_ends_every_kernel(waiting):
     assert gone(int((waiting.project.root / "kernel").read_text()))
 
 
+def test_kill_9_of_a_build_ends_the_kernels_that_it_forked(waiting):
+    process = start(waiting, "build", "--jobs", "3")
+    wait_for(waiting.project.root / "kernel")
+    kernel = int((waiting.project.root / "kernel").read_text())
+    parent = int(Path(f"/proc/{kernel}/stat").read_text().split()[3])
+    process.kill()
+    process.communicate()
+    assert parent != process.pid  # the nursery
+    assert gone(kernel) and gone(parent)
+
+
 def test_a_kernel_works_on_the_project_and_the_share_of_cores_it_was_given(sandbox, capsys):
     sandbox.edit(
         OTHER,

@@ -1,0 +1,67 @@
+"""Kernels that are forked: like those from scratch, each for itself, gone when nobody is left."""
+
+import os
+import signal
+import sys
+
+import pytest
+
+from ci import execute, nursery
+
+OTHER = "book/foundations/clustering-of-bandits/index.md"
+NAME = "clustering-of-bandits/index"
+TOLD = """import os, signal, sys
+import matplotlib, numpy as np, pandas as pd
+print(sys.path[0], sys.argv[0].rpartition("/")[2], os.getcwd(), matplotlib.get_backend())
+print(signal.getsignal(signal.SIGCHLD), os.environ["REGRETBOOK_PAGE"], os.getpgid(0) == os.getpid())
+os.environ["LEFT"] = np.left = "behind"
+pd.DataFrame(np.zeros((1, 30)))"""
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux forks kernels")
+
+
+@pytest.fixture
+def kernels(sandbox):
+    with nursery.opened(sandbox.project, 2) as found:
+        yield found
+
+
+def notebook(sandbox, kernels, code):
+    """Return the notebook of a page with this code, run in a kernel of the nursery."""
+    sandbox.edit(OTHER, 'print("other")', code)
+    page, target = sandbox.pages[NAME], sandbox.project.root / "mine"
+    request = execute.Request(page, page.defaults, target, "book", nursery=kernels)
+    run, failure = execute.execute(sandbox.project, request)
+    assert failure is None, failure
+    sandbox.edit(OTHER, code, 'print("other")')
+    return (run.folder / "notebook.ipynb").read_text()
+
+
+def test_a_forked_kernel_shows_what_one_from_scratch_does(sandbox, kernels):
+    assert notebook(sandbox, kernels, TOLD) == notebook(sandbox, None, TOLD)
+
+
+def test_no_page_meets_what_another_has_left(sandbox, kernels):
+    notebook(sandbox, kernels, TOLD)
+    asked = 'import os, numpy as np\nprint(os.environ.get("LEFT"), hasattr(np, "left"))'
+    assert "None False" in notebook(sandbox, kernels, asked)
+
+
+def test_a_nursery_that_died_is_done_without(sandbox, kernels):
+    os.killpg(kernels.process.pid, signal.SIGKILL)
+    kernels.process.wait()
+    assert "still here" in notebook(sandbox, kernels, 'print("still here")')
+
+
+def test_a_page_alone_needs_no_nursery(sandbox):
+    with nursery.opened(sandbox.project, 1) as found:
+        assert found is None
+
+
+def test_kernels_end_with_their_nursery(sandbox, tmp_path):
+    with nursery.opened(sandbox.project, 2) as kernels, open(tmp_path / "log", "w") as log:
+        file = str(tmp_path / "kernel.json")
+        forked = kernels.fork(["-f", file], dict(os.environ), str(tmp_path), log.fileno())
+        assert forked.poll() is None
+    assert forked.wait() == forked.poll() == 0
+    forked.kill()  # nobody else, should the number be used again
