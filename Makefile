@@ -35,8 +35,9 @@ $(READY): pyproject.toml constraints.txt
 book: $(READY) ## run what is stale and build _build/html/index.html
 	@$(BIN)/regretbook build --profile $(PROFILE)
 
+# One worker more than two cores: browsers, kernels and killed processes let theirs wait.
 test: $(READY) ## run the linters and all tests
-	@$(BIN)/python -m pytest -n 2 --dist loadgroup $(TESTS)
+	@$(BIN)/python -m pytest -n 3 --dist loadgroup $(TESTS)
 
 lint: $(READY) ## run the linters alone
 	@$(BIN)/python -m pytest -q tests/test_lint.py

@@ -17,8 +17,8 @@ from typing import NamedTuple
 from ci import display, runs, stale
 from ci import parameters as params
 from ci.contents import Page
-from ci.nursery import Nursery, one_thread, provisioner
-from ci.project import commit, environment, shown, write
+from ci.nursery import Nursery, provisioner
+from ci.project import ONE_THREAD, commit, environment, shown, write
 from ci.runs import Failure, Info
 from lib import journal, provenance
 from lib.files import require_writable
@@ -190,7 +190,7 @@ def _environment(project: Project, request: Request, work: Path) -> dict[str, st
         "REGRETBOOK_BESIDE": _beside(project, request),
         "REGRETBOOK_ENGINE": request.engine,
         "REGRETBOOK_THREADS": str(request.threads or provenance.cores()),
-        **one_thread(),
+        **ONE_THREAD,
         **request.environment,
     }
 

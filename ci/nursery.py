@@ -19,7 +19,7 @@ import sys
 import threading
 from collections.abc import Iterator
 
-from ci.project import environment
+from ci.project import ONE_THREAD, environment
 from lib.paths import CODE, Project
 
 # What nearly every page imports; `lib` itself reads settings of its run when it is imported.
@@ -39,7 +39,7 @@ class Nursery:
             self.process = subprocess.Popen(
                 [sys.executable, "-m", "ci.nursery", str(inside.fileno())],
                 cwd=CODE,
-                env={"MPLBACKEND": INLINE, **os.environ, **environment(project), **one_thread()},
+                env={"MPLBACKEND": INLINE, **os.environ, **environment(project), **ONE_THREAD},
                 stdin=subprocess.DEVNULL,
                 pass_fds=[inside.fileno()],
                 start_new_session=True,  # Ctrl-C is for those who started it
@@ -72,11 +72,6 @@ def opened(project: Project, kernels: int) -> Iterator[Nursery | None]:
         yield nursery
     finally:
         nursery.close()
-
-
-def one_thread() -> dict[str, str]:
-    """Return the settings that keep linear algebra to one thread: pages run side by side."""
-    return {f"{name}_NUM_THREADS": "1" for name in ("OPENBLAS", "MKL", "OMP")}
 
 
 class Forked:

@@ -10,6 +10,9 @@ from lib.errors import BookError
 from lib.files import write_atomically
 from lib.paths import CODE, Project
 
+# Pages and tests run side by side: threads of linear algebra would wait for one another.
+ONE_THREAD = {f"{name}_NUM_THREADS": "1" for name in ("OPENBLAS", "MKL", "OMP")}
+
 
 def shown(path: Path) -> str:
     """Return a path as a reader of the terminal wants it: relative where it lies below."""

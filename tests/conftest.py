@@ -6,9 +6,12 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from ci.project import ONE_THREAD
+
 HERE = Path(__file__).parent
 SECOND_HALF = "every second page"
 os.environ["MPLBACKEND"] = "Agg"
+os.environ.update(ONE_THREAD)  # before anything imports numpy or torch
 pytest_plugins = ["tests.browser", "tests.sandbox", "tests.site"]
 
 # A busy machine is no mistake of a test.
