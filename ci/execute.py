@@ -272,6 +272,8 @@ def _kernel(environment: dict[str, str], root: Path, log, nursery: Nursery | Non
     )
 
     class Kernel(AsyncKernelManager):
+        told = environment
+
         def __init__(self, **options):
             # Beside the run and gone with it, even when nobody is left to tidy up.
             connection = os.path.join(environment["REGRETBOOK_RUN"], CONNECTION)

@@ -30,35 +30,42 @@ PR_SET_PDEATHSIG = 1  # of Linux: the signal that a process gets when its parent
 
 
 class Nursery:
-    """A process that forks itself into kernels on request."""
+    """A process, started when it is first needed, that forks itself into kernels on request."""
 
     def __init__(self, project: Project):
-        self.lock = threading.Lock()
-        self.door, inside = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        with inside:
-            self.process = subprocess.Popen(
-                [sys.executable, "-m", "ci.nursery", str(inside.fileno())],
-                cwd=CODE,
-                env={"MPLBACKEND": INLINE, **os.environ, **environment(project), **ONE_THREAD},
-                stdin=subprocess.DEVNULL,
-                pass_fds=[inside.fileno()],
-                start_new_session=True,  # Ctrl-C is for those who started it
-            )
+        self.project, self.lock = project, threading.Lock()
+        self.process: subprocess.Popen | None = None
 
     def fork(self, arguments: list[str], env: dict[str, str], cwd: str, log: int) -> "Forked":
         """Return a kernel with these arguments and this environment that writes to a log."""
         request = json.dumps([arguments, env, cwd]).encode()
         with self.lock:
+            if self.process is None:
+                self._start()
             socket.send_fds(self.door, [request], [log])
             answer = self.door.recv(LONGEST)
         if not answer:
             raise ConnectionError("the nursery has ended")
         return Forked(int(answer))
 
+    def _start(self) -> None:
+        self.door, inside = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with inside:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "ci.nursery", str(inside.fileno())],
+                cwd=CODE,
+                env={"MPLBACKEND": INLINE, **os.environ, **environment(self.project), **ONE_THREAD},
+                stdin=subprocess.DEVNULL,
+                pass_fds=[inside.fileno()],
+                start_new_session=True,  # Ctrl-C is for those who started it
+            )
+
     def close(self) -> None:
         """End it, and with it the kernels that are left."""
-        self.door.close()
-        self.process.wait()
+        if self.process:
+            self.door.close()
+            self.process.kill()
+            self.process.wait()
 
 
 @contextlib.contextmanager

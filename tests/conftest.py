@@ -31,6 +31,7 @@ def pytest_configure(config):
     config.option.loadscopereorder = False
 
 
+@pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
 def pytest_collection_modifyitems(items):
     """Begin with all pages: one worker builds the smoke book while the others test the rest.
 

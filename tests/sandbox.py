@@ -180,14 +180,14 @@ class Sandbox:
         """
         executed = []
 
-        def fake(notebook, changes, root, environment, log, position):
+        def fake(notebook, changes, kernel, position):
             executed.append(position.name)
             for number, cell in enumerate(execute.own_code(notebook), 1):
                 text = f"output of cell {number}\n"
                 cell.outputs = [nbformat.v4.new_output("stream", name="stdout", text=text)]
             if position.name != page:  # the environment is of all pages that run at this time
                 return notebook
-            self.monkeypatch.setenv("REGRETBOOK_RUN", environment["REGRETBOOK_RUN"])
+            self.monkeypatch.setenv("REGRETBOOK_RUN", kernel.told["REGRETBOOK_RUN"])
             for entry in entries:
                 journal.note(entry)
                 if isinstance(entry, Table):
@@ -203,9 +203,9 @@ class Sandbox:
     def real_cells(self) -> None:
         """Let the cells of pages run in this very process instead of a kernel."""
 
-        def fake(notebook, changes, root, environment, log, position):
+        def fake(notebook, changes, kernel, position):
             with pytest.MonkeyPatch.context() as patch:
-                for variable, value in environment.items():
+                for variable, value in kernel.told.items():
                     patch.setenv(variable, value)
                 names = {}
                 for number, cell in enumerate(execute.own_code(notebook), 1):

@@ -48,6 +48,7 @@ def test_no_page_meets_what_another_has_left(sandbox, kernels):
 
 
 def test_a_nursery_that_died_is_done_without(sandbox, kernels):
+    notebook(sandbox, kernels, TOLD)
     os.killpg(kernels.process.pid, signal.SIGKILL)
     kernels.process.wait()
     assert "still here" in notebook(sandbox, kernels, 'print("still here")')
@@ -56,6 +57,10 @@ def test_a_nursery_that_died_is_done_without(sandbox, kernels):
 def test_a_page_alone_needs_no_nursery(sandbox):
     with nursery.opened(sandbox.project, 1) as found:
         assert found is None
+
+
+def test_nothing_is_started_before_a_kernel_is_asked_for(kernels):
+    assert kernels.process is None
 
 
 def test_kernels_end_with_their_nursery(sandbox, tmp_path):
