@@ -85,7 +85,7 @@ def test_a_lemma_that_an_idle_estimate_satisfies_says_nothing():
     assert claims.decide(*given, few) == "reproduced"
 
 
-def test_a_long_search_ends_near_the_widths_that_won():
+def test_a_long_search_tries_thresholds_at_the_widths_that_won():
     setting = {"users": 8, "d": 4, "items": 30, "arms": 5, "m": 2}
     names = ("COLDB", "LDB-Ind", "Shared model")
     methods = {name: EXPERIMENTS.LINEAR[name] for name in names}
@@ -94,13 +94,33 @@ def test_a_long_search_ends_near_the_widths_that_won():
     twice = EXPERIMENTS.search(*about, long=200).set_index("policy")
     assert list(twice.index) == list(once.index) == list(names)
     assert set(once["evaluations"]) == {6}
-    assert set(twice["evaluations"]) == {18 + 6 + 9}  # a tenth, all rounds, and near the winners
+    assert set(twice["evaluations"]) == {18 + 6 + 9}  # a tenth, all rounds, and the second round
     assert (twice["score"]["COLDB"] <= twice["score"][["LDB-Ind", "Shared model"]]).all()
-    assert "near the widths that won" in twice["note"].iloc[0]
+    assert "thresholds at the widths that won" in twice["note"].iloc[0]
 
 
-def test_the_second_round_keeps_thresholds_and_names_its_ends():
-    near = EXPERIMENTS.narrowed(pd.Series([2.0, 8.0]))
-    assert (near["width"].low, near["width"].high) == (2.0 / 1.5, 12.0)
-    assert set(near["width"].edges) == {"low", "high"}
-    assert near["rounds"] is EXPERIMENTS.RANGES["rounds"]
+def test_the_second_round_pins_the_width_of_whoever_has_a_threshold():
+    found = pd.DataFrame({"policy": ["COLDB", "LDB-Ind"], "width": [2.0, 8.0]})
+    methods = {name: EXPERIMENTS.LINEAR[name] for name in found["policy"]}
+    spaces = {name: EXPERIMENTS.SPACES[name] for name in methods}
+    policies, spaces, ranges = EXPERIMENTS.closer(methods, spaces, found)
+    assert policies["COLDB"].parameters["width"] == 2.0
+    assert policies["LDB-Ind"] == methods["LDB-Ind"]
+    assert spaces["COLDB"].names() == ("rounds",)
+    assert (ranges["width"].low, ranges["width"].high) == (2.0 / 1.5, 12.0)
+    assert ranges["rounds"] is EXPERIMENTS.RANGES["rounds"]
+
+
+def test_whoever_contains_a_better_method_is_that_method():
+    row = {"low": 0.0, "high": 9.0, "does": "", "edge": "", "evaluations": 3, "width": 1.0}
+    first = pd.DataFrame([{"policy": "COLDB", "score": 5.0, "alpha": 2.0, **row},
+                          {"policy": "LDB-Ind", "score": 6.0, **row}])  # fmt: skip
+    second = first.assign(score=[7.0, 4.0], width=2.0)
+    spaces = {"COLDB": EXPERIMENTS.graph_space("rounds", "LDB-Ind", "Shared model"),
+              "LDB-Ind": EXPERIMENTS.WIDTH}  # fmt: skip
+    for rounds, score, alpha, edge in (([first], 5.0, 2.0, ""), ([first, second], 4.0, 0.0,
+                                       "the same as LDB-Ind")):  # fmt: skip
+        best = EXPERIMENTS.best_of(rounds, spaces, spaces).set_index("policy")
+        found = best.loc["COLDB"]
+        assert (found["score"], found["alpha"], found["edge"]) == (score, alpha, edge)
+        assert set(best["evaluations"]) == {3 * len(rounds)}
