@@ -37,7 +37,7 @@ book: $(READY) ## run what is stale and build _build/html/index.html
 
 # One worker more than two cores: browsers, kernels and killed processes let theirs wait.
 test: $(READY) ## run the linters and all tests
-	@$(BIN)/python -m pytest -n 3 --dist loadgroup $(TESTS)
+	@$(BIN)/python -m pytest -n 3 $(TESTS)
 
 lint: $(READY) ## run the linters alone
 	@$(BIN)/python -m pytest -q tests/test_lint.py

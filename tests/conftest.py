@@ -1,15 +1,17 @@
 """What every test relies on: no display, and no setting of the caller's shell."""
 
 import os
-from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+from xdist.scheduler import LoadScopeScheduling
 
 from ci.project import ONE_THREAD
+from lib import toc
+from lib.paths import CODE, project_at
 
-HERE = Path(__file__).parent
 SECOND_HALF = "every second page"
+SECOND_PAGES = toc.listed(project_at(CODE))[1::2]
 os.environ["MPLBACKEND"] = "Agg"
 os.environ.update(ONE_THREAD)  # before anything imports numpy or torch
 pytest_plugins = ["tests.browser", "tests.sandbox", "tests.site"]
@@ -26,31 +28,36 @@ def no_run_of_the_shell(monkeypatch):
         monkeypatch.delenv(name, raising=False)
 
 
-def pytest_configure(config):
+class Groups(LoadScopeScheduling):
+    """Gives a file to one worker as a whole, so that its functions are compiled once.
+
+    Half of the pages can go to another one. (xdist's own groups are lost on pytest 9.)
+    """
+
+    def _split_scope(self, nodeid):
+        return _group(nodeid)
+
+
+def pytest_xdist_make_scheduler(config, log):
     """Let workers take files in the order below, not those with the most tests first."""
     config.option.loadscopereorder = False
+    return Groups(config, log)
 
 
-@pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
 def pytest_collection_modifyitems(items):
     """Begin with all pages: one worker builds the smoke book while the others test the rest.
 
-    A file stays with one worker, but half of the pages can go to another one. They and the rest of
-    the site need the built book, so they come late. The pages of a reader come last: by then the
-    book has compiled most of what they run.
+    The other half of the pages and the rest of the site need the built book, so they come late. The
+    pages of a reader come last: by then the book has compiled most of what they run.
     """
     order = {"test_pages.py": 0, "test_site.py": 2, SECOND_HALF: 3, "test_reader.py": 4}
-    groups = {item: _group(item) for item in items}
-    for item, group in groups.items():
-        item.add_marker(pytest.mark.xdist_group(group))
-    items.sort(key=lambda item: order.get(groups[item].rpartition("/")[2], 1))
+    items.sort(key=lambda item: order.get(_group(item.nodeid).rpartition("/")[2], 1))
 
 
-def _group(item):
-    name = getattr(item, "callspec", None) and item.callspec.params.get("name")
-    if item.path.name == "test_pages.py" and name in item.module.PAGES[1::2]:
-        return SECOND_HALF
-    return item.path.relative_to(HERE).as_posix()
+def _group(nodeid):
+    file, _, test = nodeid.partition("::")
+    name = test.partition("[")[2].removesuffix("]")
+    return SECOND_HALF if file.endswith("test_pages.py") and name in SECOND_PAGES else file
 
 
 def pytest_terminal_summary(terminalreporter):
