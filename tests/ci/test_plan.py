@@ -138,11 +138,11 @@ def test_a_plan_of_nothing_is_refused_before_anything_runs(book, words, capsys, 
 def test_all_pages_are_planned_with_a_sum(book, capsys, monkeypatch):
     seen = []
 
-    def fake(notebook, changes, root, environment, log, position):
-        assert environment["REGRETBOOK_ENGINE"] == "plan"
+    def fake(notebook, changes, kernel, position):
+        assert kernel.told["REGRETBOOK_ENGINE"] == "plan"
         seen.append(position.name)
         planned = Planned("runs", 10, 4, 3600.0 * len(seen), len(seen) == 2, 2e9, [])
-        with open(environment["REGRETBOOK_PLAN"], "a") as file:
+        with open(kernel.told["REGRETBOOK_PLAN"], "a") as file:
             file.write(json.dumps(planned._asdict()) + "\n")
         return notebook
 
