@@ -163,6 +163,22 @@ def test_only_the_mended_test_keeps_what_it_finds():
     assert (ends["printed"].graph.size > 0).sum() > 5
 
 
+def test_the_blind_twin_parts_users_without_knowing_whom():
+    problem = make(2, users=12, scale=20.0)
+    found = {}
+    for graph in ("complete", "blind"):
+        knobs = dict(width=2.0, alpha=0.8, test="mended", graph=graph)
+        state = run(start(problem, 3000, **knobs), problem, 3000)
+        found[graph] = FAST.found_groups(problem.label, state.graph.cluster)
+    assert found["complete"]["ari"] == 1 and found["blind"]["ari"] < 0.3
+    assert found["blind"]["clusters"] > 2
+    taken = FAST.circle(12, np.random.default_rng(0))
+    walk = [0]
+    while taken[walk[-1]] != 0:
+        walk.append(taken[walk[-1]])
+    assert sorted(walk) == list(range(12))  # one circle: no two users stand for each other
+
+
 def test_the_printed_threshold_is_the_printed_formula():
     d, u, lam, delta, lt, n, κ = 4, 10, 2.0, 0.1, 0.03, 17.0, PAGE.KAPPA
     printed = PAGE.printed_radius(d, u, lt, lam, delta)

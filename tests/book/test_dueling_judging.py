@@ -14,20 +14,21 @@ SIZES = {"users": 200, "d": 20, "arms": 20}
 
 
 def runs(**methods):
-    """Return a table of two trials with regret and components of each method at the end."""
+    """Return a table of two trials with regret and components of each method, half-way and last."""
     rows = [
-        {"policy": name.replace("_", " "), "trial": trial, "t": t, "ari": 0.5}
-        | {"regret": regret * t * (1 + trial / 100), "clusters": clusters}
-        for name, (regret, clusters) in methods.items()
+        {"policy": name, "trial": trial, "t": t, "ari": 0.5}
+        | {"regret": regret * t * (1 + trial / 100), "clusters": clusters[-k]}
+        for name, (regret, *clusters) in methods.items()
         for trial in range(2)
-        for t in (500_000, 1_000_000)
+        for t, k in ((500_000, len(clusters)), (1_000_000, 1))
     ]
-    return pd.DataFrame(rows).replace({"policy": {"LDB Ind": "LDB-Ind"}})
+    return pd.DataFrame(rows)
 
 
-def judged(monkeypatch, coldb, shared=(0.9, 1), groups=(1.1, 5)):
+def judged(monkeypatch, coldb, shared=(0.9, 1), blind=(1.1, 5)):
     """Return the verdict on COLDB beside one bandit per user with regret 1 a round."""
-    table = runs(COLDB=coldb, LDB_Ind=(1.0, 200), Shared_model=shared, Random_clusters=groups)
+    beside = {"LDB-Ind": (1.0, 200), "Shared model": shared, "Random clusters": (1.1, 5)}
+    table = runs(**{"COLDB": coldb, "COLDB (blind)": blind, **beside})
     main = sys.modules["__main__"]
     for name, size in SIZES.items():
         monkeypatch.setattr(main, name, size, raising=False)
@@ -35,7 +36,7 @@ def judged(monkeypatch, coldb, shared=(0.9, 1), groups=(1.1, 5)):
     return EXPERIMENTS.judge_gain(*given, "fig-duel-linear").judgement
 
 
-@pytest.mark.parametrize("coldb", [(0.5, 1), (0.9, 1), (1.0, 200)])
+@pytest.mark.parametrize("coldb", [(0.5, 1), (0.9, 1), (1.0, 200), (0.9, 200)])
 def test_a_method_that_never_clustered_decides_nothing(monkeypatch, coldb):
     found = judged(monkeypatch, coldb)
     assert found.verdict == "vacuous at this scale"
@@ -49,13 +50,28 @@ def test_a_method_that_never_clustered_decides_nothing(monkeypatch, coldb):
         ((0.85, 5), (0.95, 1), "vacuous at this scale"),  # the shared model is below 1, too
         ((0.85, 5), (1.2, 1), "direction only"),
         ((0.5, 5), (0.6, 1), "vacuous at this scale"),
-        ((1.2, 200), (0.9, 1), "not reproduced"),  # shattered on the way: that is a failure
+        ((1.2, 175, 200), (0.9, 1), "not reproduced"),  # shattered on the way: that is a failure
+        ((0.85, 175, 200), (1.2, 1), "direction only"),
     ],
 )
 def test_clusters_must_beat_one_model_for_all_and_one_for_each(monkeypatch, coldb, shared, verdict):
     found = judged(monkeypatch, coldb, shared)
     assert found.verdict == verdict
-    assert f"{coldb[1]} components" in found.note
+    assert f"{coldb[-1]} components" in found.note
+
+
+@pytest.mark.parametrize(
+    ("coldb", "blind", "verdict"),
+    [
+        ((0.85, 175, 200), (0.86, 175, 200), "vacuous at this scale"),
+        ((0.5, 5), (0.86, 175, 200), "reproduced"),
+        ((0.85, 175, 200), (1.02, 175, 200), "direction only"),
+    ],
+)
+def test_what_a_blind_twin_gains_is_not_credited_to_clusters(monkeypatch, coldb, blind, verdict):
+    found = judged(monkeypatch, coldb, (1.2, 1), blind)
+    assert found.verdict == verdict
+    assert f"COLDB (blind) {blind[0]:.3f}" in found.note
 
 
 def test_a_bound_counts_only_where_random_pairs_exceed_it():

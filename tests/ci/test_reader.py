@@ -34,6 +34,7 @@ def root(tmp_path_factory):
 
 def regretbook(root, *words) -> subprocess.CompletedProcess:
     environment = {**os.environ, "PYTHONPATH": str(CODE), "REGRETBOOK_ROOT": str(root)}
+    environment.pop("REGRETBOOK_DATA", None)  # no data but the embedded and the reader's own
     command = [sys.executable, "-m", "ci", *map(str, words)]
     return subprocess.run(command, capture_output=True, text=True, env=environment, cwd=root)
 
@@ -83,6 +84,13 @@ def test_ratings_of_a_reader_go_through_a_chapter_and_judge_nothing(
     assert judged and {each.verdict for each in judged} == {"not run"}
     assert all("mine" in each.note for each in judged)
     assert "dataset" in (found.folder / report.FILE).read_text()
+
+
+def test_without_the_ratings_what_is_recorded_is_judged(root):
+    found = run(root, "corrupted-users/ratings")
+    assert found.tables["regret-ml"].source == "recorded"
+    best = [each for each in found.entries(Judgement) if each.id == "cud-ml-rclubwcu-best"]
+    assert len(best) == 2 and {each.verdict for each in best} != {"not run"}
 
 
 @pytest.mark.parametrize(
