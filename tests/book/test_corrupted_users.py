@@ -43,6 +43,9 @@ def play(problem, T, seed=1, **parameters):
         CUD.learn_literal(literal, t, user, arms[k].copy(), reward, items[k])
         if t % 50 == 0:
             np.testing.assert_array_equal(unpack(state.edges), literal.edges)
+        if t % 70 == 0:  # as a detector looks now and then
+            CUD.add_plainly(state, problem.pool)
+    CUD.add_plainly(state, problem.pool)
     return state, literal
 
 
