@@ -188,6 +188,7 @@ def _environment(project: Project, request: Request, work: Path) -> dict[str, st
         "REGRETBOOK_RUN": str(work),
         "REGRETBOOK_PROGRESS": str(work / "progress.jsonl"),
         "REGRETBOOK_BESIDE": _beside(project, request),
+        "REGRETBOOK_OWN": "1" if request.report else "",
         "REGRETBOOK_ENGINE": request.engine,
         "REGRETBOOK_THREADS": str(request.threads or provenance.cores()),
         **ONE_THREAD,

@@ -156,6 +156,15 @@ def test_by_hand_no_record_is_found(run, keep, absent, monkeypatch):
     assert results.experiment("regret", "Regret.", never, needs=["ml-1m"]).source == "missing"
 
 
+def test_who_runs_a_page_sees_that_run_in_its_figures(run, keep, monkeypatch):
+    live = results.experiment("regret", "Regret.", regret, trials=2)
+    keep(regret(5), profile="thesis")
+    monkeypatch.setenv("REGRETBOOK_OWN", "1")
+    assert results.at_best("regret", live) is live
+    missing = live._replace(table=None, source="missing")
+    assert results.at_best("regret", missing).table["trial"].nunique() == 5
+
+
 def test_the_best_there_is_is_the_printed_scale_or_else_the_live_run(run, keep):
     live = results.experiment("regret", "Regret.", regret, trials=2)
     keep()  # of the book, which is no larger scale
