@@ -141,6 +141,28 @@ def tune(
     return found._replace(policies=best)
 
 
+def play_points(
+    environment: Environment,
+    policies: dict[str, Policy],
+    spaces: dict[str, Space],
+    points: dict[str, list[dict]],
+    *,
+    trials: int = TRIALS,
+    **run,
+) -> pd.DataFrame:
+    """Play points that a page names itself on the tuning stream, a row for each point and trial."""
+    named = [(name, k, point) for name, some in points.items() for k, point in enumerate(some)]
+    tried = {
+        f"{name}#{k}": with_constants(policies[name], **spaces[name].parameters_of(point))
+        for name, k, point in named
+    }
+    constants = pd.DataFrame([point for *_, point in named], index=list(tried))
+    table = simulate(environment, tried, trials=trials, stream="tune", checkpoints=1, **run)
+    table = table.drop(columns=constants, errors="ignore").join(constants, on="policy")
+    names = table["policy"].str.rpartition("#")
+    return table.assign(policy=names[0], point=names[2].astype(int))
+
+
 def tune_function(
     function: Callable,
     methods: dict[str, dict],

@@ -474,3 +474,22 @@ def test_a_bound_on_regret_is_judged_only_where_random_play_exceeds_it(id):
     assert claims.at_point(claim, "", 0.5, facts) == "reproduced"
     assert claims.at_point(claim, "", 1.5, facts) == "refuted"
     assert claim.questions[""].control == "arms chosen at random on the same problem"
+
+
+def test_the_line_has_as_many_points_for_every_method_and_decides_with_the_search():
+    small = dict(users=10, m=2, d=3, items=30, arms=4, noise=0.2, level=0.1)
+    names = ["LinUCB-Ind", "RLinUCB-Ind", "CLUB", "RCLUMB"]
+    policies = {name: EXPERIMENTS.POLICIES[name] for name in ["LinUCB", *names]}
+    search = EXPERIMENTS.searched(policies, small, 200, 5, "search", tune_T=100)
+    table = EXPERIMENTS.lined(search, small, 200, 5, "line")
+    line = table[table["origin"] == "line"]
+    assert set(line.groupby("policy").size()) == {9}  # three points, three trials
+    tried = line[line["policy"] == "RCLUMB"].groupby("point")[["threshold", "tolerance"]].first()
+    assert list(tried["threshold"]) == [3.0, 5.0, 7.0]
+    assert tried["tolerance"].nunique() == 1
+    means = table.groupby(["policy", "point"])["regret"].mean()
+    for name, rows in table.groupby("policy"):
+        chosen = rows[rows["won"]]
+        assert chosen["point"].nunique() == 1 and len(chosen) == 3
+        assert chosen["regret"].mean() == pytest.approx(means[name].min())
+    assert set(EXPERIMENTS.tuned_policies(table)) == set(policies)
