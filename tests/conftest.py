@@ -47,11 +47,17 @@ def pytest_xdist_make_scheduler(config, log):
 def pytest_collection_modifyitems(items):
     """Begin with all pages: one worker builds the smoke book while the others test the rest.
 
-    The other half of the pages and the rest of the site need the built book, so they come late. The
-    pages of a reader come last: by then the book has compiled most of what they run.
+    Tests of chapters come after the others, those of the built site after them and the pages of a
+    reader last: by then the book has compiled most of what they run.
     """
-    order = {"test_pages.py": 0, "test_site.py": 2, SECOND_HALF: 3, "test_reader.py": 4}
-    items.sort(key=lambda item: order.get(_group(item.nodeid).rpartition("/")[2], 1))
+    items.sort(key=lambda item: _turn(_group(item.nodeid)))
+
+
+def _turn(group):
+    if group.startswith("tests/book/"):
+        return 2
+    late = {"test_pages.py": 0, "test_site.py": 3, SECOND_HALF: 4, "test_reader.py": 5}
+    return late.get(group.rpartition("/")[2], 1)
 
 
 def _group(nodeid):

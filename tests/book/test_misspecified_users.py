@@ -487,7 +487,12 @@ def test_the_line_has_as_many_points_for_every_method_and_decides_with_the_searc
     tried = line[line["policy"] == "RCLUMB"].groupby("point")[["threshold", "tolerance"]].first()
     assert list(tried["threshold"]) == [3.0, 5.0, 7.0]
     assert tried["tolerance"].nunique() == 1
+    alone = line[line["policy"] == "LinUCB-Ind"].sort_values(["point", "trial"])
+    same = table[(table["policy"] == "CLUB") & (table["origin"] == "LinUCB-Ind")]
+    same = same[same["point"] >= 100].sort_values(["point", "trial"])
+    assert list(same["regret"]) == list(alone["regret"]) and (same["threshold"] == -1).all()
     means = table.groupby(["policy", "point"])["regret"].mean()
+    assert means["CLUB"].min() <= means["LinUCB-Ind"].min()
     for name, rows in table.groupby("policy"):
         chosen = rows[rows["won"]]
         assert chosen["point"].nunique() == 1 and len(chosen) == 3
