@@ -28,6 +28,7 @@ SOON = 5_000  # units of work in plain Python that are done before a process has
 PLAN = "plan"  # the engine of `regretbook plan`, which computes next to nothing
 
 _most: ContextVar[int | None] = ContextVar("most", default=None)
+_spent: list[float] = []  # seconds of a core: what the tasks asked for took, now or earlier
 
 
 class Task(NamedTuple):
@@ -41,7 +42,7 @@ class Task(NamedTuple):
 
 
 class Done(NamedTuple):
-    """The result of a task and how long it took."""
+    """The result of a task and the seconds of a core that it took, whatever else was running."""
 
     result: dict[str, np.ndarray]
     seconds: float
@@ -72,6 +73,11 @@ def cores() -> int:
     return int(os.environ.get("REGRETBOOK_THREADS") or provenance.cores())
 
 
+def spent() -> float:
+    """Return the seconds of a core that all tasks asked for so far took, now or earlier."""
+    return sum(_spent)
+
+
 @contextlib.contextmanager
 def limited(most: int) -> Iterator[None]:
     """Compute at most so many tasks of every run, those with the least work; others give None."""
@@ -90,7 +96,8 @@ def run(tasks: list[Task], label: str) -> list[dict[str, np.ndarray] | None]:
         store.key(task.program, {"entry": task.entry, **task.arguments}, arrays) for task in tasks
     ]
     asked = dict(zip(addresses, tasks, strict=True))
-    found = {address: result for address in asked if (result := store.load(address)) is not None}
+    kept = {address: entry for address in asked if (entry := store.read(address)) is not None}
+    found = {address: result for address, (result, _) in kept.items()}
     if engine == PLAN:
         from lib import rehearsal
 
@@ -107,6 +114,8 @@ def run(tasks: list[Task], label: str) -> list[dict[str, np.ndarray] | None]:
         for address, done in _computed(engine, waiting, progress):
             store.save(address, done.result, store.Cost(done.seconds, waiting[address].work))
             found[address] = done.result
+            _spent.append(done.seconds)
+    _spent.extend(cost.seconds for _, cost in kept.values() if cost)
     journal.note(journal.Compiled(round(compiling.seconds(), 2)))
     return [found.get(address) for address in addresses]
 
@@ -161,9 +170,9 @@ def compute(task: Task, advance: Callable[[float], None]) -> Done:
     """Run one task in this process."""
     function = getattr(program.load(task.program), task.entry)
     reports = hasattr(function, "reports_progress")
-    start = time.perf_counter()
+    start = time.thread_time()
     found = function(**task.arguments, **({"advance": advance} if reports else {}))
-    seconds = time.perf_counter() - start
+    seconds = time.thread_time() - start
     if not reports:
         advance(task.work)
     return Done({name: np.asarray(value) for name, value in found.items()}, seconds)

@@ -28,7 +28,7 @@ _PROGRAM = "program.txt"
 class Cost(NamedTuple):
     """What a task took, and how much work that was in the unit of its program."""
 
-    seconds: float
+    seconds: float  # of one core
     work: float
 
 
@@ -71,17 +71,24 @@ def key(program: str, arguments: dict, known: dict[int, str] | None = None) -> s
 
 def load(address: str) -> dict[str, np.ndarray] | None:
     """Return a stored result, or None; a damaged entry is reported and counts as absent."""
+    found = read(address)
+    return None if found is None else found[0]
+
+
+def read(address: str) -> tuple[dict[str, np.ndarray], Cost | None] | None:
+    """Return a stored result and what it cost, if that is known, or None like `load`."""
     path = _path(address)
     if not path.exists():
         return None
     try:
         with np.load(path, allow_pickle=False) as entry:
-            arrays = {name: entry[name] for name in entry.files if name != _COST}
+            arrays = {name: entry[name] for name in entry.files}
+        cost = arrays.pop(_COST, None)
         if str(arrays.pop(_CHECKSUM)) == _checksum(arrays):
-            return arrays
+            return arrays, None if cost is None else Cost(*map(float, cost))
     except Exception:  # damage can surface as almost any error of zip, zlib or numpy
         pass
-    warnings.warn(f"Store entry {path.name} is damaged and is computed again.", stacklevel=2)
+    warnings.warn(f"Store entry {path.name} is damaged and is computed again.", stacklevel=3)
     return None
 
 

@@ -59,6 +59,7 @@ NAMES = {
     "b": "$b$",
 }
 EMPTY = "–"
+LONG = 30  # letters: from here on a cell has sentences
 _NUMBER = re.compile(r"[−+<>≤≥~-]?\s?\d[\d,.]*\s?[%kMG×]?(e[−+-]?\d+)?(\s.*)?")
 
 
@@ -94,15 +95,21 @@ def html(table: pd.DataFrame, names: Mapping[str, str], digits: int = 3) -> str:
     keys = [] if bare else _index_cells(table.index)
     columns = [_column(table.iloc[:, i], digits) for i in range(table.shape[1])]
     right = [all(map(_is_number, column)) for column in columns]
+    kinds = [" class=rb-n" if r else _room(c) for c, r in zip(columns, right, strict=True)]
     lines = [
         "<tr>" + "".join(key[i] for key in keys) + "".join(
-            f"<td{' class=rb-n' * aligned}>{maths.sentence(column[i])}</td>"
-            for column, aligned in zip(columns, right, strict=True)
+            f"<td{kind}>{maths.sentence(column[i])}</td>"
+            for column, kind in zip(columns, kinds, strict=True)
         ) + "</tr>"
         for i in range(len(table))
     ]  # fmt: skip
     head = _head(table, names, len(keys), right)
     return f"<table><thead>{head}</thead><tbody>{''.join(lines)}</tbody></table>"
+
+
+def _room(column: list[str]) -> str:
+    """Return the class of text that needs room: else a browser gives it a word a line."""
+    return " class=rb-t" if max(map(len, column), default=0) > LONG else ""
 
 
 def heading(key, names: Mapping[str, str]) -> str:

@@ -50,6 +50,12 @@ WIDE = """() => {
 }"""
 
 
+# Text that gets a word a line makes a row that nobody reads.
+TALL = """[...document.querySelectorAll('.rb-table tbody tr')]
+  .filter(row => row.checkVisibility() && row.getBoundingClientRect().height > 220)
+  .slice(0, 3).map(row => row.closest('figure').id)"""
+
+
 @pytest.mark.parametrize("name", PAGES, scope="module")  # all tests of a page one after the other
 def test_page_loads_clean_and_is_complete(visit, name):
     page, troubles = visit(f"{name}.html")
@@ -72,6 +78,7 @@ def test_page_fits_at_every_width_and_cuts_nothing(visit, name):
         look(page, width, scheme)
         assert page.evaluate(WIDE) == [], width
         assert page.evaluate(CUT, width >= 1024) == [], width
+        assert page.evaluate(TALL) == [], width
         sheets = page.evaluate(
             "[...document.querySelectorAll('.output:has(.rb-figure)')]"
             ".map(e => getComputedStyle(e).backgroundColor)"

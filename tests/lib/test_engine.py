@@ -95,6 +95,16 @@ def test_the_cost_of_every_task_is_stored(monkeypatch, tmp_path):
     assert cost.seconds > 0
 
 
+def test_what_the_store_already_has_counts_as_time_spent_and_waiting_does_not(tmp_path):
+    (task,) = tasks_of(linger, [{"marker": str(tmp_path / "m"), "number": 1}])
+    before = engine.spent()
+    run([task], "slow")
+    computed = engine.spent() - before
+    run([task], "found")
+    assert engine.spent() - before == pytest.approx(2 * computed)
+    assert 0 < computed < 0.3  # it sleeps for so long
+
+
 def test_a_function_that_reports_its_progress_is_given_a_way_to_do_so(monkeypatch, tmp_path):
     monkeypatch.setenv("REGRETBOOK_PROGRESS", str(tmp_path / "progress"))
     ending = "_entry.reports_progress = True"

@@ -62,6 +62,12 @@ def test_numbers_stand_to_the_right_and_words_to_the_left():
     ]  # fmt: skip
 
 
+def test_sentences_have_room_in_a_column():
+    frame = pd.DataFrame({"short": ["a", "b"], "said": ["", "at the end of its range, " * 3]})
+    soup = BeautifulSoup(tables.html(frame, {}), "html.parser")
+    assert ["rb-t" in cell.get("class", []) for cell in soup.find_all("td")] == [False, True] * 2
+
+
 def test_equal_neighbours_of_an_index_are_one_cell_and_no_heading_is_empty():
     keys = pd.MultiIndex.from_product([["a", "b"], ["x", "y"]], names=["group", None])
     frame = pd.DataFrame(np.ones((4, 2)), keys, pd.MultiIndex.from_product([["A"], ["u", "v"]]))
