@@ -8,9 +8,10 @@ from sklearn.metrics import roc_auc_score
 
 from lib import chapters, claims
 from lib.errors import BookError
-from lib.graphs import components, unpack
+from lib.graphs import components, has_bit, unpack
 from lib.linear import directions, lambda_tilde, sphere_moments
 from lib.simulate import simulate
+from lib.tune import with_constants
 
 CUD = chapters.load("corrupted-users")
 SCORING = chapters.load("corrupted-users/scores")
@@ -79,7 +80,7 @@ def test_equality_deletes_an_edge():
     """Two users without rounds have estimates that are equal: at a threshold of 0 ≥ deletes."""
     problem = make(users=3, m=1, d=3, noise=0.0, share=0.0)
     state = CUD.init_rclub(problem, 5, np.random.default_rng(0), alpha1=0.0)
-    assert CUD.prune(state, 0) == 2
+    assert CUD.prune(state, 0, 0) == 2
     club = CUD.CLUBS.init_club(problem, 5, np.random.default_rng(0), alpha=0.0)
     assert CUD.CLUBS.prune(club, 0) == 0
 
@@ -388,3 +389,25 @@ def test_a_guarantee_about_flagged_users_needs_flagged_users():
     facts["flagged"] = 20
     assert claims.at_point(claim, "", 0.0, facts) == "reproduced"
     assert claims.at_point(claim, "", 0.3, facts) == "refuted"
+
+
+def test_a_blind_twin_deletes_the_edge_of_whoever_stands_before_the_refuted_one():
+    problem = make(users=4, m=1, d=3, noise=0.0, share=0.0)
+    state = CUD.init_rclub(problem, 5, np.random.default_rng(0), alpha1=1.0)
+    state.ridge.theta[2] = 9.0  # far from everybody
+    state.ridge.radius[:4] = 0.5
+    seeing = state._replace(edges=state.edges.copy())
+    assert CUD.prune(seeing, 0, 0) == CUD.prune(state, 0, 1) == 1
+    assert [has_bit(seeing.edges[0], j) for j in range(1, 4)] == [True, False, True]
+    assert [has_bit(state.edges[0], j) for j in range(1, 4)] == [False, True, True]
+
+
+def test_a_beginning_is_what_the_whole_run_begins_with():
+    small = dict(users=12, m=2, d=4, items=60, arms=6, noise=0.1, stop=60)
+    policy = {"RCLUB-WCU": with_constants(CUD.RCLUB_WCU, alpha1=0.3, beta=0.2)}
+    run = dict(trials=2, seed=5, settings=[small])
+    whole = simulate(CUD.CORRUPTED, policy, T=400, checkpoints=4, **run)
+    begun = simulate(CUD.CORRUPTED, policy, T=100, checkpoints=1, **run)
+    first = whole[whole["t"] == 100]
+    np.testing.assert_array_equal(begun["regret"], first["regret"])
+    np.testing.assert_array_equal(begun["clusters"], first["clusters"])

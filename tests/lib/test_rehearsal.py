@@ -123,7 +123,8 @@ def slow_watch(state, problem):
     return {"looked": 1.0}
 
 
-def test_what_is_watched_counts_at_checkpoints_and_not_in_every_round(planning):
+def test_what_is_watched_counts_at_checkpoints_and_not_in_every_round(planning, monkeypatch):
+    monkeypatch.setattr(rehearsal, "COMPUTED", 0.0)
     watched = {"a": POLICIES["arm 0"]._replace(watch=slow_watch)}
     many = {"T": 20_000, "trials": 1, "seed": 1}
     simulate(COINS, watched, checkpoints=50, **many)
