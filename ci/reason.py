@@ -148,13 +148,21 @@ def sentence(row: Row) -> str:
     text = f"{found.verdict} because {reason}"
     if reached != plain:  # both ends share no more than this
         ends = (_at(row, found.low), _at(row, found.high))
-        return f"{text}, but elsewhere in the interval {next(r for v, r in ends if v != reached)}"
+        other = next((f"elsewhere in the interval {r}" for v, r in ends if v != reached), None)
+        return f"{text}, but {other or _uncertain(found.facts)}"
     if found.low < found.high:
         text += f", and so all over [{signed(found.low)}, {signed(found.high)}]"
     strict = claim.questions[row.question].reproduced
     if reached == "direction only" and strict:
         text += f"; not reproduced because {because(strict, _values(row, found.measured))}"
     return text
+
+
+def _uncertain(facts: dict[str, float]) -> str:
+    """Return the intervals of the facts that have one: these are what leaves a verdict open."""
+    names = [name for name in facts if {f"{name}_low", f"{name}_high"} <= facts.keys()]
+    ends = ((name, signed(facts[f"{name}_low"]), signed(facts[f"{name}_high"])) for name in names)
+    return " and ".join(f"{name} is only known to lie in [{a}, {b}]" for name, a, b in ends)
 
 
 def _open(row: Row) -> str:

@@ -411,3 +411,10 @@ def test_a_beginning_is_what_the_whole_run_begins_with():
     first = whole[whole["t"] == 100]
     np.testing.assert_array_equal(begun["regret"], first["regret"])
     np.testing.assert_array_equal(begun["clusters"], first["clusters"])
+
+
+def test_a_method_with_the_regrets_of_one_that_it_contains_is_that_one():
+    found = pd.DataFrame({"RCLUB-WCU": [1.0, 2.0], "CLUB": [1.0, 3.0], "CW-OFUL-Ind": [1.0, 2.0]})
+    says = chapters.load("corrupted-users/ratings").by_another_name
+    assert says(found, "RCLUB-WCU") == "The constants of RCLUB-WCU make it CW-OFUL-Ind."
+    assert says(found.assign(**{"CW-OFUL-Ind": [1.0, 2.1]}), "RCLUB-WCU") == ""

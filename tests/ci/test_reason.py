@@ -59,6 +59,11 @@ def test_a_rule_is_written_as_people_write_it(text, said):
         ),
         (row(-0.3, best=-0.1), "refuted because −0.3 < 0 and best −0.1 < 0"),
         (
+            row(-0.3, -0.4, -0.2, best=-0.1, best_low=-0.2, best_high=0.1),
+            "not reproduced because −0.3 < 0 and best −0.1 < 0, "
+            "but best is only known to lie in [−0.2, 0.1]",
+        ),
+        (
             row(-0.3, best=-0.1, share=0.5),
             "not reproduced because −0.3 < 0 and best −0.1 < 0; nothing is refuted below the "
             "printed scale",
