@@ -144,7 +144,8 @@ def sentence(row: Row) -> str:
         return f"not reproduced because {reason}; nothing is refuted below the printed scale"
     if plain != found.verdict:
         passed = _at(row, found.control[0])[1]
-        return f"{found.verdict} because the control passes the rule, too: {passed}"
+        behind = ", though it is clearly behind" if found.verdict == "direction only" else ""
+        return f"{found.verdict} because the control passes the rule, too{behind}: {passed}"
     text = f"{found.verdict} because {reason}"
     if reached != plain:  # both ends share no more than this
         ends = (_at(row, found.low), _at(row, found.high))

@@ -240,7 +240,9 @@ def decide(
     """Return the verdict: a function of the rule, the measurement, the facts and the scale alone.
 
     `share` is that of the printed sizes; below 1, or where none is printed, an experiment cannot
-    be refuted. A control that does as well as what is judged makes the rule say nothing.
+    be refuted. A control that does as well as what is judged makes the rule say nothing. Where it
+    only passes the rule, and the fact `over_control` (paired, positive is better) is above 0 with
+    its whole interval, the direction holds and no more.
     """
     verdict = over_interval(claim, question, measured, facts)
     if control and verdict in ("reproduced", "direction only"):
@@ -249,7 +251,8 @@ def decide(
         others = [key for key, text in rule.conditions().items() if "measured" not in names(text)]
         asked = claim._replace(questions={question: rule._replace(**dict.fromkeys(others))})
         if over_interval(asked, question, control, facts) in ("reproduced", verdict):
-            return "vacuous at this scale"
+            beyond = facts.get("over_control_low", 0.0) > 0
+            return "direction only" if beyond else "vacuous at this scale"
     if verdict == "refuted" and claim.nature == "experiment" and share != 1:
         return "not reproduced"
     return verdict

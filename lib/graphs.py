@@ -32,6 +32,15 @@ def random_edges(rng: np.random.Generator, u: int, p: float) -> np.ndarray:
     return pack(upper | upper.T)
 
 
+def random_circle(rng: np.random.Generator, u: int) -> np.ndarray:
+    """Return for each user the one before it in a random circle: for controls, whose tests
+    compare with somebody else's estimate."""
+    order = rng.permutation(u)
+    before = np.empty(u, dtype=np.int64)
+    before[order] = np.roll(order, 1)
+    return before
+
+
 def components(together: np.ndarray) -> np.ndarray:
     """Return the connected component of each user, numbered by its first member."""
     return connected_components(together, directed=False)[1].astype(np.int64)

@@ -8,7 +8,7 @@ from lib import chapters, claims
 from lib.errors import BookError
 from lib.kernels import TIE
 from lib.linear import directions
-from lib.simulate import Policy
+from lib.simulate import Policy, simulate
 from lib.trial import generators
 from lib.tune import with_constants
 
@@ -419,6 +419,29 @@ def test_a_control_of_a_gain_is_never_the_baseline_itself():
     assert JUDGING.blind(rewards, "CLUB").value == pytest.approx(100)  # by the lone model
     assert JUDGING.blind(rewards, "LinUCB-Ind").value < 0
     assert JUDGING.blind(rewards, "LinUCB").value == pytest.approx(100 * (0.9 / 0.55 - 1))
+
+
+def test_a_blind_twin_is_a_control_of_its_own_method_unless_the_baseline_is_shared():
+    columns = {"CLUB": 1.0, "LinUCB": 0.5, "LinUCB-Ind": 1.1, "Random groups": 0.9, "RCLUMB": 1.4}
+    twins = {"RCLUMB (blind)": 1.2, "RSCLUMB (blind)": 1.3}
+    rewards = pd.DataFrame([{**columns, **twins}] * 2)
+    assert JUDGING.blind(rewards, "CLUB").value == pytest.approx(20)
+    assert JUDGING.blind(rewards, "CLUB", "RSCLUMB").value == pytest.approx(30)
+    assert JUDGING.blind(rewards, "LinUCB").value == pytest.approx(80)
+    beside = JUDGING.beside_control(rewards, "CLUB")
+    assert beside["over_control"].value == pytest.approx(100 * (1.4 / 1.2 - 1))
+
+
+@pytest.mark.parametrize("name", FAST.OURS)
+def test_a_blind_twin_parts_users_without_knowing_whom(name):
+    common = dict(T=6000, trials=1, seed=3, checkpoints=20)
+    setting = dict(users=12, m=3, d=4, items=60, arms=6, noise=0.1, level=0.02)
+    policy = with_constants(getattr(FAST, name), beta=0.3, alpha1=1.5, alpha2=0.0)
+    pair = {"own": policy, "blind": with_constants(policy, blind=True)}
+    runs = simulate(PAGE.MISSPECIFIED, pair, settings=[setting], **common)
+    best = runs.groupby("policy")["ari"].max()
+    assert best["own"] > 0.9 and best["blind"] < 0.5
+    assert runs[runs["policy"] == "blind"]["size"].min() < 4  # it has parted users
 
 
 def test_a_search_with_fewer_users_keeps_the_rest_of_the_problem():

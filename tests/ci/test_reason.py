@@ -74,6 +74,11 @@ def test_a_rule_is_written_as_people_write_it(text, said):
         ),
         (row(0.86, best=0.0), "reproduced because |0.86 − 0.855| = 0.005 ≤ 0.05"),
         (
+            row(0.86, best=0.0, over_control_low=0.01, control=(0.84, 0.84, 0.84)),
+            "direction only because the control passes the rule, too, though it is clearly behind: "
+            "|0.84 − 0.855| = 0.015 ≤ 0.05",
+        ),
+        (
             row(0.86, best=0.0, control=(0.84, 0.84, 0.84)),
             "vacuous at this scale because the control passes the rule, too: "
             "|0.84 − 0.855| = 0.015 ≤ 0.05",

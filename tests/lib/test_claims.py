@@ -357,6 +357,24 @@ def test_a_control_that_passes_makes_a_rule_say_nothing(book, measured, control,
     assert found == verdict
 
 
+@pytest.mark.parametrize(
+    ("measured", "control", "over", "verdict"),
+    [
+        (10.0, 10.5, (-2.0, 1.0), "vacuous at this scale"),
+        (3.0, 1.0, (-0.1, 4.0), "vacuous at this scale"),  # may be as good
+        (3.0, 1.0, (0.1, 4.0), "direction only"),
+        (10.0, 9.9, (0.1, 4.0), "direction only"),  # the number says nothing, the order does
+        (-3.0, -9.0, (0.1, 4.0), "refuted"),  # better than nothing is no excuse
+    ],
+)
+def test_a_control_that_is_clearly_behind_leaves_the_direction(
+    book, measured, control, over, verdict
+):
+    claim = book(THEOREM)["toy"]
+    facts = claims.flat({"radius": 1, "over_control": Measured(sum(over) / 2, *over)})
+    assert claims.decide(claim, "", judged(measured), facts, control=judged(control)) == verdict
+
+
 def test_facts_of_the_method_do_not_let_its_control_pass(book):
     rule = {"measure": "x", "reproduced": "measured > 8", "direction": "ordered"}
     claim = book({**THEOREM, "rule": rule})["toy"]

@@ -209,3 +209,11 @@ def test_first_close_pair_is_the_first_of_all_pairs_that_could_have_changed():
         *found, compared = graphs.first_close(sets, centre, radius, 0.5, 0.1, rounds, often)
         assert tuple(found) == (close[0] if close else (10, 10))
         assert compared >= len(close[:1])
+
+
+def test_in_a_random_circle_no_two_users_stand_for_each_other():
+    before = graphs.random_circle(np.random.default_rng(0), 12)
+    walk = [0]
+    while before[walk[-1]] != 0:
+        walk.append(before[walk[-1]])
+    assert sorted(walk) == list(range(12))
