@@ -444,6 +444,19 @@ def test_a_blind_twin_parts_users_without_knowing_whom(name):
     assert runs[runs["policy"] == "blind"]["size"].min() < 4  # it has parted users
 
 
+@pytest.mark.parametrize("n", [1, 31, 33, 700])
+def test_what_single_precision_loses_is_within_its_bound(n):
+    rng, d = np.random.default_rng(n), 50
+    pool, Y = directions(rng, n, d), 0.01 * rng.standard_normal((20, d))
+    seen = rng.integers(0, 5000, n).astype(np.float32)
+    rough = BONUS.rough_bonuses(Y, seen, pool.astype(np.float32))
+    exact = np.array([BONUS.exact_bonus(y, seen, pool) for y in Y])
+    np.testing.assert_allclose(exact, np.abs(Y @ pool.T) @ seen)
+    length = seen.sum() * np.linalg.norm(Y, axis=1)
+    bound = BONUS.HALF * ((d + 3) * length + (BONUS.BLOCK + 3) * rough)
+    assert (np.abs(rough - exact) <= bound).all()
+
+
 def test_a_search_with_fewer_users_keeps_the_rest_of_the_problem():
     setting = dict(users=1000, m=10, d=50, level=0.2)
     assert EXPERIMENTS.fewer_users(setting, 1.5) == setting
