@@ -47,9 +47,11 @@ def test_a_method_that_never_clustered_decides_nothing(monkeypatch, coldb):
     ("coldb", "shared", "verdict"),
     [
         ((0.5, 5), (0.9, 1), "reproduced"),
-        ((0.85, 5), (0.95, 1), "vacuous at this scale"),  # the shared model is below 1, too
+        ((0.85, 5), (0.84, 1), "vacuous at this scale"),  # the shared model is as good
+        ((0.85, 5), (0.95, 1), "direction only"),  # it is below 1, too, but clearly behind
         ((0.85, 5), (1.2, 1), "direction only"),
-        ((0.5, 5), (0.6, 1), "vacuous at this scale"),
+        ((0.5, 5), (0.45, 1), "vacuous at this scale"),
+        ((0.5, 5), (0.6, 1), "direction only"),  # both have a fifth less: the order is left
         ((1.2, 175, 200), (0.9, 1), "not reproduced"),  # shattered on the way: that is a failure
         ((0.85, 175, 200), (1.2, 1), "direction only"),
     ],
@@ -63,7 +65,9 @@ def test_clusters_must_beat_one_model_for_all_and_one_for_each(monkeypatch, cold
 @pytest.mark.parametrize(
     ("coldb", "blind", "verdict"),
     [
-        ((0.85, 175, 200), (0.86, 175, 200), "vacuous at this scale"),
+        ((0.85, 175, 200), (0.85, 175, 200), "vacuous at this scale"),
+        ((0.85, 175, 200), (0.8, 175, 200), "vacuous at this scale"),
+        ((0.85, 175, 200), (0.9, 175, 200), "direction only"),
         ((0.5, 5), (0.86, 175, 200), "reproduced"),
         ((0.85, 175, 200), (1.02, 175, 200), "direction only"),
     ],
