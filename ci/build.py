@@ -92,7 +92,7 @@ def _execute(
         _from_both_ends(pages), key=lambda page: expected[page.name] or float("inf"), reverse=True
     )
     with (
-        nursery.opened(project, len(pages)) as kernels,
+        nursery.opened(project, [page.text for page in pages]) as kernels,
         ThreadPoolExecutor(jobs) as pool,
         queued(expected, jobs),
     ):

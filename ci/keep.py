@@ -73,7 +73,7 @@ def _kept(folder: Path, known: set[str]) -> Kept:
     text = store.program(folder.name)
     wanted = text is not None and _is_wanted(text, known)
     code = frozenset(packages(text) if wanted else ())
-    return Kept(folder, len(list(folder.glob("*.npz"))), _size(folder), wanted, code)
+    return Kept(folder, len(list(folder.glob(f"*{store.SUFFIX}"))), _size(folder), wanted, code)
 
 
 def _is_wanted(program: str, known: set[str]) -> bool:

@@ -23,7 +23,11 @@ from ci.project import ONE_THREAD, environment
 from lib.paths import CODE, Project
 
 # What nearly every page imports; `lib` itself reads settings of its run when it is imported.
-LIBRARIES = ["ipykernel.kernelapp", "numba", "pandas", "scipy.stats", "seaborn"]
+LIBRARIES = [
+    *("ipykernel.kernelapp", "ipykernel.debugger"),
+    *("numba", "pandas", "scipy.stats", "seaborn", "sklearn.cluster"),
+]
+NETWORKS = ["torch", "torch._dynamo"]  # the second by any optimiser; both together take seconds
 INLINE = "module://matplotlib_inline.backend_inline"  # as a kernel would choose it
 LONGEST = 1 << 20  # bytes of a message
 PR_SET_PDEATHSIG = 1  # of Linux: the signal that a process gets when its parent ends
@@ -32,8 +36,8 @@ PR_SET_PDEATHSIG = 1  # of Linux: the signal that a process gets when its parent
 class Nursery:
     """A process, started when it is first needed, that forks itself into kernels on request."""
 
-    def __init__(self, project: Project):
-        self.project, self.lock = project, threading.Lock()
+    def __init__(self, project: Project, libraries: list[str]):
+        self.project, self.libraries, self.lock = project, libraries, threading.Lock()
         self.process: subprocess.Popen | None = None
 
     def fork(self, arguments: list[str], env: dict[str, str], cwd: str, log: int) -> "Forked":
@@ -52,7 +56,7 @@ class Nursery:
         self.door, inside = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with inside:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "ci.nursery", str(inside.fileno())],
+                [sys.executable, "-m", "ci.nursery", str(inside.fileno()), *self.libraries],
                 cwd=CODE,
                 env={"MPLBACKEND": INLINE, **os.environ, **environment(self.project), **ONE_THREAD},
                 stdin=subprocess.DEVNULL,
@@ -69,12 +73,13 @@ class Nursery:
 
 
 @contextlib.contextmanager
-def opened(project: Project, kernels: int) -> Iterator[Nursery | None]:
-    """Give a nursery where several kernels will be needed and it works, else None."""
-    if kernels < 2 or sys.platform != "linux":
+def opened(project: Project, pages: list[str]) -> Iterator[Nursery | None]:
+    """Give a nursery where the texts of several pages will run and it works, else None."""
+    if len(pages) < 2 or sys.platform != "linux":
         yield None
         return
-    nursery = Nursery(project)
+    trains = any("import torch" in text for text in pages)
+    nursery = Nursery(project, LIBRARIES + NETWORKS * trains)
     try:
         yield nursery
     finally:
@@ -140,13 +145,14 @@ def provisioner(nursery: Nursery | None, **options):
     return (Provisioner if nursery else LocalProvisioner)(**options)
 
 
-def main(door: socket.socket) -> None:
+def main(door: socket.socket, libraries: list[str]) -> None:
     """Import what kernels need, then fork for every request until nobody is left to ask."""
     own = os.getpid()
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for kernels: they leave no zombies
     sys.path.pop(0)  # a kernel does not look for modules where it happens to start
-    for name in LIBRARIES:
+    for name in libraries:
         importlib.import_module(name)
+    warm_up()
     gc.freeze()
     while True:
         request, streams, _, _ = socket.recv_fds(door, LONGEST, 1)
@@ -161,6 +167,14 @@ def main(door: socket.socket) -> None:
             os.setpgid(kernel, kernel)
         os.close(streams[0])
         door.send(str(kernel).encode())
+
+
+def warm_up() -> None:
+    """Compile something: numba looks for all that it knows of types when it first compiles."""
+    import numba
+    import numpy
+
+    numba.njit(lambda x: x.sum())(numpy.ones(2))
 
 
 def end_with(parent: int) -> None:
@@ -193,4 +207,4 @@ def become_kernel(arguments: list[str], env: dict[str, str], cwd: str, log: int)
 
 
 if __name__ == "__main__":
-    main(socket.socket(fileno=int(sys.argv[1])))
+    main(socket.socket(fileno=int(sys.argv[1])), sys.argv[2:])

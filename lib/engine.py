@@ -143,8 +143,10 @@ def on_this_machine(
     """Compute tasks on the cores of this machine and give each result when it is there."""
     for threads in (True, False):
         group = {a: task for a, task in waiting.items() if task.threads == threads}
+        if not group:
+            continue
         soon = not threads and sum(task.work for task in group.values()) < SOON
-        jobs = 1 if soon else min(cores(), max(1, len(group)))
+        jobs = 1 if soon else min(cores(), len(group))
         here = threads or jobs == 1
         parallel = joblib.Parallel(
             jobs, backend="threading" if here else "loky", return_as="generator_unordered"

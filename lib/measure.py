@@ -159,8 +159,10 @@ def bootstrap(
     n = len(samples[0])
     with np.errstate(all="ignore"):
         value = float(statistic(*samples))
-        drawn = [statistic(*(sample[rows] for sample in samples)) for rows in _resamples(n)]
-    return _spread(value, np.array(drawn, dtype=float), n, within)
+        # Few trials have few resamples: three have 27, however often each of them is drawn.
+        different, which = np.unique(_resamples(n), axis=0, return_inverse=True)
+        found = [statistic(*(sample[rows] for sample in samples)) for rows in different]
+    return _spread(value, np.array(found, dtype=float)[which.ravel()], n, within)
 
 
 def _resamples(n: int) -> np.ndarray:

@@ -233,7 +233,7 @@ def _rows(label: str, task: Task, rehearsed: Rehearsed) -> dict[str, np.ndarray]
     """Return rows such as a task returns, if need be those of another setting in the store."""
     if rehearsed.rows is not None:
         return rehearsed.rows
-    for path in (store.folder() / store.group(task.program)).glob("*.npz"):
+    for path in (store.folder() / store.group(task.program)).glob(f"*{store.SUFFIX}"):
         if (rows := store.load(f"{store.group(task.program)}/{path.stem}")) is not None:
             return rows
     raise BookError(

@@ -175,11 +175,24 @@ def _known(setting: dict, **columns) -> dict:
 
 def _table(known: list[dict], results: list[dict | None], label: str) -> pd.DataFrame:
     """Return the rows of all results that are there; a limited run leaves some tasks out."""
-    frames = [
-        pd.DataFrame({**columns, **{name: np.atleast_1d(value) for name, value in found.items()}})
+    there = [
+        (columns, {name: np.atleast_1d(value) for name, value in found.items()})
         for columns, found in zip(known, results, strict=True)
         if found is not None
     ]
-    if not frames:
+    if not there:
         raise BookError(f"There is no result of {label!r}: give it something to compute.")
-    return pd.concat(frames, ignore_index=True)
+    alike = len({(*columns, "", *found) for columns, found in there}) == 1
+    if alike and not any(value is None for columns, _ in there for value in columns.values()):
+        return _at_once(there)
+    return pd.concat([pd.DataFrame(c | f) for c, f in there], ignore_index=True)
+
+
+def _at_once(there: list[tuple[dict, dict[str, np.ndarray]]]) -> pd.DataFrame:
+    """Return the rows of results with the same columns; a frame for each would take long."""
+    names = there[0][1]
+    values = {name: np.concatenate([found[name] for _, found in there]) for name in names}
+    counts = [max(map(len, found.values())) for _, found in there]
+    columns = pd.DataFrame([columns for columns, _ in there])
+    rows = columns.iloc[np.repeat(np.arange(len(there)), counts)].reset_index(drop=True)
+    return rows.assign(**values)

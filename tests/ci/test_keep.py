@@ -89,7 +89,7 @@ def test_of_two_versions_the_current_one_stays(used, capsys):
     table = repeat(scaled, trials=2, seed=1, settings=[{"size": 4.0}])
     assert keep.show(used.project, prune=True) == 0
     assert "removed 3 finished tasks of 1 programs" in capsys.readouterr().out
-    assert len(list(store.folder().glob("*/*.npz"))) == 2
+    assert len(list(store.folder().glob("*/*.task"))) == 2
     again = repeat(scaled, trials=2, seed=1, settings=[{"size": 4.0}])
     assert again.equals(table)
 

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux fork
 
 @pytest.fixture
 def kernels(sandbox):
-    with nursery.opened(sandbox.project, 2) as found:
+    with nursery.opened(sandbox.project, ["", ""]) as found:
         yield found
 
 
@@ -55,8 +55,15 @@ def test_a_nursery_that_died_is_done_without(sandbox, kernels):
 
 
 def test_a_page_alone_needs_no_nursery(sandbox):
-    with nursery.opened(sandbox.project, 1) as found:
+    with nursery.opened(sandbox.project, [""]) as found:
         assert found is None
+
+
+def test_networks_are_there_where_a_page_asks_for_them(sandbox):
+    for texts, trained in ((["", ""], False), (["", "import torch"], True)):
+        with nursery.opened(sandbox.project, texts) as kernels:
+            asked = 'import sys\nprint("torch" in sys.modules, "sklearn.cluster" in sys.modules)'
+            assert f"{trained} True" in notebook(sandbox, kernels, asked)
 
 
 def test_nothing_is_started_before_a_kernel_is_asked_for(kernels):
@@ -64,7 +71,7 @@ def test_nothing_is_started_before_a_kernel_is_asked_for(kernels):
 
 
 def test_kernels_end_with_their_nursery(sandbox, tmp_path):
-    with nursery.opened(sandbox.project, 2) as kernels, open(tmp_path / "log", "w") as log:
+    with nursery.opened(sandbox.project, ["", ""]) as kernels, open(tmp_path / "log", "w") as log:
         file = str(tmp_path / "kernel.json")
         forked = kernels.fork(["-f", file], dict(os.environ), str(tmp_path), log.fileno())
         assert forked.poll() is None

@@ -68,7 +68,7 @@ def same(ours, theirs):
 
 
 def entries(folder):
-    return sorted(folder.glob("*/*.npz"))
+    return sorted(folder.glob("*/*.task"))
 
 
 def test_results_come_in_the_order_of_the_tasks_and_only_missing_ones_are_computed(

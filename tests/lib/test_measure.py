@@ -240,3 +240,17 @@ def test_lists_without_a_slope_are_refused_by_name():
     for few in ([1], [2, 2]):
         with pytest.raises(BookError, match=r"noises is .*at least two different values"):
             measure.require_several(sizes=[1, 2], noises=few)
+
+
+def test_a_resample_that_comes_again_is_not_computed_again():
+    calls = []
+
+    def median(values):
+        calls.append(values)
+        return float(np.median(values))
+
+    sample = np.array([1.0, 2.0, 7.0])
+    found = measure.bootstrap(median, sample)
+    assert len(calls) == 1 + 3**3
+    drawn = [np.median(sample[rows]) for rows in measure._resamples(3)]
+    assert found == measure._spread(2.0, np.array(drawn), 3)

@@ -341,7 +341,7 @@ def test_what_the_store_has_is_computed_all_the_same(run, keep, tmp_path, monkey
     """A wrong number in the store must not vouch for the same wrong number in a table."""
     monkeypatch.setenv("REGRETBOOK_STORE", str(tmp_path / "store"))
     keep(squares(3))
-    (path, *_) = sorted((tmp_path / "store").rglob("*.npz"))
+    (path, *_) = sorted((tmp_path / "store").rglob("*.task"))
     address = f"{path.parent.name}/{path.stem}"
     n = math.isqrt(int(store.load(address)["value"]))
     store.save(address, {"value": np.array(99)})

@@ -21,6 +21,7 @@ from lib.provenance import cores
 from lib.simulate import (
     Environment,
     Policy,
+    _table,
     checkpoint_times,
     functions_of,
     program_of,
@@ -341,7 +342,7 @@ def run_slow(script, marker, store, kill_after=None):
         [sys.executable, script, marker], env=environment, stdout=subprocess.PIPE, text=True
     )
     if kill_after is not None:
-        while not (store.exists() and len(list(store.glob("*/*.npz"))) >= kill_after):
+        while not (store.exists() and len(list(store.glob("*/*.task"))) >= kill_after):
             time.sleep(0.02)
         process.send_signal(signal.SIGKILL)
     output, _ = process.communicate(timeout=60)
@@ -354,7 +355,7 @@ def test_a_run_killed_in_the_middle_resumes_with_identical_results(tmp_path):
     marker = tmp_path / "marker"
     store = tmp_path / "killed"
     run_slow(script, marker, store, kill_after=3)
-    kept = len(list(store.glob("*/*.npz")))
+    kept = len(list(store.glob("*/*.task")))
     assert 3 <= kept < 12
     started = len(marker.read_text())
     resumed = run_slow(script, marker, store)
@@ -377,4 +378,16 @@ def test_two_runs_at_once_share_a_store(tmp_path):
     outputs = {process.communicate(timeout=60)[0] for process in pair}
     assert len(outputs) == 1
     assert [process.returncode for process in pair] == [0, 0]
-    assert len(list(store.glob("*/*.npz"))) == 12
+    assert len(list(store.glob("*/*.task"))) == 12
+
+
+MIXED = ([{}, {}], [{"d": 2}, {"d": 2.5}], [{"n": "x"}, {"n": "y"}], [{"d": 1.0}, {"d": None}])
+
+
+@pytest.mark.parametrize("more", [*MIXED, [{}, {"d": 3}]])
+def test_rows_of_many_tasks_are_those_of_a_frame_for_each(more):
+    known = [{"policy": "p", "trial": trial, **each} for trial, each in enumerate(more)]
+    results = [{"t": np.arange(3), "regret": np.arange(3) / (1 + i)} for i in range(len(known))]
+    frames = [pd.DataFrame(k | r) for k, r in zip(known, results, strict=True)]
+    expected = pd.concat(frames, ignore_index=True)
+    pd.testing.assert_frame_equal(_table(known, results, "x"), expected)
