@@ -1,5 +1,7 @@
 """The parts of the benchmarks page: what `results/bench` keeps, what pages and recordings took."""
 
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 
@@ -151,20 +153,29 @@ def _compiled(run: Run) -> float:
 
 def hours(project: Project) -> str:
     """Return what the recorded runs at the printed scale took, chapter by chapter."""
-    taken: dict[str, list[float | None]] = {}
-    for record in records.every(project).values():
-        kept = [t.seconds for t in record.tables.values() if t.origin.profile == results.PRINTED]
-        if kept:
-            taken.setdefault(record.chapter, []).extend(kept)
-    rows = []
-    for chapter, seconds in taken.items():
-        known = [s for s in seconds if s is not None]
-        rows.append([chapter, len(seconds), len(seconds) - len(known), duration(sum(known))])
-    total = sum(s for seconds in taken.values() for s in seconds if s is not None)
+    taken: dict[str, list[tuple[bool, float | None]]] = {}
+    for path, record in records.every(project).items():
+        for name, table in record.tables.items():
+            if table.origin.profile == results.PRINTED:
+                search = _is_search(path.with_name(f"{name}.csv"))
+                taken.setdefault(record.chapter, []).append((search, table.seconds))
+    rows, sums = [], {True: 0.0, False: 0.0}
+    for chapter, kept in taken.items():
+        both = {kind: sum(s or 0.0 for k, s in kept if k == kind) for kind in sums}
+        sums = {kind: sums[kind] + both[kind] for kind in sums}
+        unknown = sum(s is None for _, s in kept)
+        rows.append([chapter, len(kept), unknown, duration(both[False]), duration(both[True])])
     absent = sorted(set(toc.chapters(project)) - set(taken))
     note = f" Nothing at that scale is recorded of {', '.join(absent)}." if absent else ""
-    head = ["chapter", "tables", "without a duration", "wall time"]
-    return f"{as_markdown(head, rows)}\nTogether {duration(total)} on two cores.{note}\n"
+    head = ["chapter", "tables", "without a duration", "runs", "searches for constants"]
+    total = f"Runs took {duration(sums[False])} and searches {duration(sums[True])} on two cores."
+    return f"{as_markdown(head, rows)}\n{total}{note}\n"
+
+
+def _is_search(table: Path) -> bool:
+    """Say whether a recorded table is of a search for constants: it tells points or evaluations."""
+    with open(table, encoding="utf-8") as file:
+        return not {"point", "evaluations"}.isdisjoint(file.readline().strip().split(","))
 
 
 def cost(project: Project, table: pd.DataFrame) -> str:

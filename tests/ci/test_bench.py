@@ -1,5 +1,6 @@
 """The bench: it runs, bare kernels decide as their algorithms, and bad calls are named."""
 
+import hashlib
 import os
 import sys
 from pathlib import Path
@@ -204,6 +205,19 @@ def test_the_page_shows_what_is_recorded(sandbox):
     assert "is recorded of clustering-of-bandits, linear-bandits" in benchpage.hours(
         sandbox.project
     )
+
+
+def test_hours_tell_searches_from_runs(sandbox):
+    tables = {"runs": "policy,trial,regret\n", "search": "policy,point,regret\n"}
+    folder = records.folder(sandbox.project, "linear-bandits", "thesis")
+    folder.mkdir(parents=True)
+    noted = {}
+    for (name, text), seconds in zip(tables.items(), (7200.0, 10_800.0), strict=True):
+        (folder / f"{name}.csv").write_text(text)
+        noted[name] = Recorded(hashlib.sha256(text.encode()).hexdigest(), name, ORIGIN, seconds)
+    record = Record("linear-bandits", "linear-bandits", noted, [], ORIGIN)
+    records.write(sandbox.project, "thesis", record)
+    assert "Runs took 2.0 h and searches 3.0 h" in benchpage.hours(sandbox.project)
 
 
 def test_club_without_a_graph_decides_as_club_with_the_complete_one():
