@@ -13,6 +13,7 @@ A compiled loop and what it calls are a package of their own, before the one tha
 that differ in how a trial begins, or in what is watched, share its machine code.
 """
 
+import functools
 import graphlib
 import hashlib
 import inspect
@@ -100,6 +101,7 @@ def _written(package: _Package, ending: str) -> str:
     return "\n\n".join([provenance.ground(statements), *sections]).strip() + "\n"
 
 
+@functools.lru_cache(maxsize=512)  # every task asks for those of its program
 def packages(program: str) -> dict[str, str]:
     """Return the packages of a program, text by name, in the order in which they are loaded."""
     return {_name(each): each for each in program.split(_THEN)}
