@@ -124,15 +124,15 @@ def _sealed(arrays: dict[str, np.ndarray], cost: Cost | None) -> bytes:
 
 
 def _opened(entry: bytes) -> tuple[dict[str, np.ndarray], Cost | None]:
-    """Return what `_sealed` was given; arrays can be written to."""
+    """Return what `_sealed` was given."""
     seal, packed = entry[:_SEAL], entry[_SEAL:]
     if hashlib.sha256(packed).digest() != seal:
         raise ValueError("its digest is another one")
     head, _, data = zlib.decompress(packed).partition(b"\n")
-    about, buffer, start, arrays = json.loads(head), bytearray(data), 0, {}
+    about, start, arrays = json.loads(head), 0, {}
     for name, kind, shape in about["arrays"]:
-        size = math.prod(shape)
-        arrays[name] = np.frombuffer(buffer, kind, size, start).reshape(shape)
+        # A copy is aligned and can be written to, as any array.
+        arrays[name] = np.frombuffer(data, kind, math.prod(shape), start).reshape(shape).copy()
         start += arrays[name].nbytes
     return arrays, Cost(*about["cost"]) if about["cost"] else None
 
