@@ -198,6 +198,21 @@ def prepared(project: Project, target: Path) -> Iterator[Path]:
         try:
             yield work
         finally:
+            _remove(work)
+
+
+def _remove(work: Path) -> None:
+    """Remove the folder of a run, as far as that goes: its kernel may be writing its last words.
+
+    The lock goes last, because only with it the next run knows what is left behind as a run's.
+    """
+    with contextlib.suppress(OSError):
+        for path in work.iterdir():
+            if path.is_dir() and not path.is_symlink():
+                shutil.rmtree(path, ignore_errors=True)
+            elif path.name != LOCK:
+                path.unlink()
+        if [path.name for path in work.iterdir()] == [LOCK]:
             shutil.rmtree(work, ignore_errors=True)
 
 
@@ -262,9 +277,12 @@ def _drop(project: Project, target: Path) -> None:
 def _clear(project: Project, target: Path) -> None:
     """Mend what a killed process left: runs that nobody makes, and an old run that is aside."""
     for left in target.parent.glob(f"{WORK}*"):
-        if left.is_dir() and (left / LOCK).is_file():
+        if (left / LOCK).is_file():
             with contextlib.suppress(BookError), lock(left / LOCK, busy="its run lives"):
-                shutil.rmtree(left, ignore_errors=True)
+                _remove(left)
+        else:  # killed before it had a lock: then it is empty
+            with contextlib.suppress(OSError):
+                left.rmdir()
     if _aside(target).exists() and not target.exists():
         os.rename(_aside(target), target)
     _drop(project, target)

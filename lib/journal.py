@@ -108,8 +108,13 @@ KINDS = {kind.__name__.lower(): kind for kind in get_args(Entry)}
 
 
 def folder() -> Path | None:
-    """Return the folder of the current run, or None when the page is executed by hand."""
+    """Return the folder of the current run, or None when the page is executed by hand.
+
+    It is never made here: a kernel that outlives its killed run would leave it behind for ever.
+    """
     run = os.environ.get("REGRETBOOK_RUN")
+    if run and not Path(run).is_dir():
+        raise BookError(f"the folder of this run is gone ({run}); run the page again")
     return Path(run) if run else None
 
 
@@ -118,7 +123,6 @@ def note(entry: Entry) -> None:
     run = folder()
     if run is None:
         return
-    run.mkdir(parents=True, exist_ok=True)
     line = {"kind": type(entry).__name__.lower(), **entry._asdict()}
     with open(run / "journal.jsonl", "a", encoding="utf-8") as file:
         file.write(json.dumps(line) + "\n")

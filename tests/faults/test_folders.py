@@ -129,12 +129,15 @@ def test_a_folder_that_cannot_be_moved_is_refused_before_anything_runs(good, mon
 
 
 def test_what_a_killed_run_left_is_removed_and_an_old_run_comes_back(good, sandbox):
-    """Killed while it computed, and killed between the two renames of publishing."""
-    left = good.with_name(f"{runs.WORK}abc")
-    left.mkdir()
-    (left / runs.LOCK).touch()
+    """Killed before it had a lock, while it computed, and between the two renames of publishing."""
+    bare, left = (good.with_name(f"{runs.WORK}{name}") for name in ("bare", "left"))
+    for folder in (bare, left / "tables"):
+        folder.mkdir(parents=True)
+    for name in (runs.LOCK, "journal.jsonl", "tables/one.csv"):
+        (left / name).touch()
     good.rename(good.with_name(f"{runs.WORK}aside-{good.name}"))
     with runs.prepared(sandbox.project, good):
+        assert not bare.exists()
         assert not left.exists()
         assert runs.read(good).ok
 
@@ -150,3 +153,27 @@ def test_two_runs_side_by_side_do_not_take_each_other_for_dead(sandbox):
 
 def test_tables_may_be_read_by_others(good):
     assert {path.stat().st_mode & 0o777 for path in good.iterdir() if path.is_file()} == {0o644}
+
+
+@pytest.mark.parametrize("late", ["journal.jsonl", "figures/one.svg"])
+def test_a_run_whose_kernel_writes_while_it_is_removed_is_removed_by_the_next(
+    good, sandbox, monkeypatch, late
+):
+    """It keeps its lock until nothing else is there: without it, nobody would know whose it is."""
+    left = good.with_name(f"{runs.WORK}left")
+    (left / "tables").mkdir(parents=True)
+    for name in (runs.LOCK, "run.json"):
+        (left / name).touch()
+    unlink = Path.unlink
+
+    def write_meanwhile(path, *given):
+        unlink(path, *given)
+        if path.name == "run.json":
+            (left / late).parent.mkdir(exist_ok=True)
+            (left / late).touch()
+
+    monkeypatch.setattr(Path, "unlink", write_meanwhile)
+    with runs.prepared(sandbox.project, good):
+        assert [path.name for path in left.glob(".*")] == [runs.LOCK]
+    with runs.prepared(sandbox.project, good):
+        assert not left.exists()

@@ -16,6 +16,7 @@ def page(tmp_path, monkeypatch):
     monkeypatch.setattr(figures, "display", lambda data, raw: None)
 
     def draw(run, x, y, name="LinUCB", panels=1, published=None):
+        (tmp_path / run).mkdir(exist_ok=True)
         monkeypatch.setenv("REGRETBOOK_RUN", str(tmp_path / run))
         monkeypatch.setenv("REGRETBOOK_BESIDE", str(tmp_path / published) if published else "")
         fig, axes = figures.grid(1, panels, squeeze=False)

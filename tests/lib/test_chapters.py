@@ -93,6 +93,7 @@ def test_an_edited_page_is_another_module_and_prose_is_not_an_edit(book):
 
 
 def test_loading_is_noted_in_the_journal(book, tmp_path, monkeypatch):
+    (tmp_path / "run").mkdir()
     monkeypatch.setenv("REGRETBOOK_RUN", str(tmp_path / "run"))
     chapters.load("shapes")
     (entry,) = journal.read(tmp_path / "run")

@@ -452,6 +452,7 @@ def test_a_size_is_a_number_from_zero_on(book, value):
 
 def test_judge_reads_sizes_from_the_page_and_writes_the_journal(book, sizes, tmp_path, monkeypatch):
     run = tmp_path / "run"
+    run.mkdir()
     monkeypatch.setenv("REGRETBOOK_RUN", str(run))
     book(EXPERIMENT)
     sizes(T=250, users=100)

@@ -271,6 +271,7 @@ def test_ratings_and_tags_are_not_confused():
 
 
 def test_reading_is_journalled(raw, tmp_path, monkeypatch):
+    (tmp_path / "run").mkdir()
     monkeypatch.setenv("REGRETBOOK_RUN", str(tmp_path / "run"))
     with pytest.raises(BookError):
         datasets.ratings("ml-1m")
@@ -330,6 +331,7 @@ def test_an_altered_dataset_is_refused_by_name(raw, monkeypatch, tmp_path, text)
     raw("ml-1m", file, original)
     assert len(datasets.ratings("ml-1m")) == 3
     raw("ml-1m", file, text)
+    (tmp_path / "run").mkdir()
     monkeypatch.setenv("REGRETBOOK_RUN", str(tmp_path / "run"))
     with pytest.raises(BookError, match=r"is not the registered one: ratings\.dat has SHA-256"):
         datasets.ratings("ml-1m")

@@ -34,6 +34,7 @@ def never(*_):
 def run(tmp_path, monkeypatch):
     monkeypatch.setenv("REGRETBOOK_ROOT", str(tmp_path))
     monkeypatch.setenv("REGRETBOOK_RUN", str(tmp_path / "run"))
+    (tmp_path / "run").mkdir()
     monkeypatch.setenv("REGRETBOOK_PAGE", "dueling/experiments")
     for name in ("PROFILE", "ONLY", "VERIFY", "STORE"):
         monkeypatch.delenv(f"REGRETBOOK_{name}", raising=False)
@@ -377,3 +378,11 @@ def test_what_cannot_be_computed_in_part_is_said(run, keep, monkeypatch):
     found = verify(monkeypatch, run, "cheap", whole)
     assert found.skipped.startswith("it cannot be computed in part (KeyError")
     assert found.rows == 0
+
+
+def test_a_kernel_that_outlives_its_run_does_not_make_its_folder_again(run):
+    """The next run has removed it, and nobody would know whose the new one is."""
+    run.rmdir()
+    with pytest.raises(BookError, match="the folder of this run is gone"):
+        results.save("regret", regret(), "Regret.")
+    assert not run.exists()
