@@ -22,7 +22,7 @@ from ci.project import ONE_THREAD, commit, environment, shown, write
 from ci.runs import Failure, Info
 from lib import journal, provenance
 from lib.files import require_writable
-from lib.paths import LIB, Project
+from lib.paths import CODE, LIB, Project
 
 INJECTED = "injected-parameters"
 CONNECTION = ".kernel.json"  # how to reach the kernel of a run
@@ -263,7 +263,7 @@ def _kernel(environment: dict[str, str], root: Path, log, nursery: Nursery | Non
     from jupyter_client.kernelspec import KernelSpec
     from jupyter_client.manager import AsyncKernelManager
 
-    launch = [sys.executable, "-Xfrozen_modules=off", "-m", "ipykernel_launcher"]
+    launch = [sys.executable, "-Xfrozen_modules=off", str(CODE / "ci" / "kernel.py")]
     _trust_no_clock()
     spec = KernelSpec(
         argv=[*launch, "-f", "{connection_file}"],

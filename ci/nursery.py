@@ -132,7 +132,7 @@ def provisioner(nursery: Nursery | None, **options):
 
     class Provisioner(LocalProvisioner):
         async def launch_kernel(self, cmd, **options):
-            arguments = cmd[cmd.index("-f") :]  # of ipykernel_launcher
+            arguments = cmd[cmd.index("-f") :]  # of `ci.kernel`
             place, log = options["cwd"], options["stdout"].fileno()
             try:
                 self.process = nursery.fork(arguments, options["env"], place, log)
@@ -194,13 +194,14 @@ def become_kernel(arguments: list[str], env: dict[str, str], cwd: str, log: int)
     os.environ.clear()
     os.environ.update(env)
     os.chdir(cwd)
-    sys.argv = ["ipykernel_launcher.py", *arguments]
+    sys.argv = ["kernel.py", *arguments]
     import pandas
-    from ipykernel import kernelapp
+
+    from ci.kernel import Kernel
 
     pandas.set_option("display.max_columns", 20)  # as where it finds a kernel when it is imported
     try:
-        kernelapp.launch_new_instance(argv=arguments)
+        Kernel.launch_instance(argv=arguments)
     finally:
         sys.stdout.flush()
         os._exit(0)

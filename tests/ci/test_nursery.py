@@ -2,11 +2,14 @@
 
 import os
 import signal
+import subprocess
 import sys
 
 import pytest
+from jupyter_client.connect import write_connection_file
 
 from ci import execute, nursery
+from lib.paths import CODE
 
 OTHER = "book/foundations/clustering-of-bandits/index.md"
 NAME = "clustering-of-bandits/index"
@@ -73,7 +76,20 @@ def test_nothing_is_started_before_a_kernel_is_asked_for(kernels):
 def test_kernels_end_with_their_nursery(sandbox, tmp_path):
     with nursery.opened(sandbox.project, ["", ""]) as kernels, open(tmp_path / "log", "w") as log:
         file = str(tmp_path / "kernel.json")
+        write_connection_file(file)
         forked = kernels.fork(["-f", file], dict(os.environ), str(tmp_path), log.fileno())
         assert forked.poll() is None
     assert forked.wait() == forked.poll() == 0
     forked.kill()  # nobody else, should the number be used again
+
+
+def test_a_kernel_that_outlives_its_run_does_not_make_its_folder_again(kernels, tmp_path):
+    """Its run was killed while it started, and the next one has removed the folder."""
+    gone, place = tmp_path / "gone", str(tmp_path)
+    arguments = ["-f", str(gone / "kernel.json")]
+    with open(tmp_path / "log", "w") as log:
+        forked = kernels.fork(arguments, dict(os.environ), place, log.fileno())
+        script = [sys.executable, str(CODE / "ci" / "kernel.py")]
+        assert subprocess.run([*script, *arguments], cwd=place, stderr=log).returncode == 1
+        forked.wait()
+    assert not gone.exists()
