@@ -131,7 +131,7 @@ def measure(
     players = {"ours": game(policy), "bare": algorithm.bare and game(algorithm.bare)}
     players = {who: each for who, each in players.items() if each}
     players["idle"] = game(problem.idle)
-    crew = [game(policy) for _ in range(engine.cores())]
+    alone, *crew = [game(policy) for _ in range(1 + engine.cores())]
     about = {
         "algorithm": name,
         "page": algorithm.page,
@@ -145,17 +145,15 @@ def measure(
     with ThreadPoolExecutor(len(crew)) as pool:
         for repeat in range(repeats):
             measured = dict.fromkeys(players, 0.0)
-            walls = {"alone": 0.0, "together": 0.0}
             for count in _turns(rounds):
                 for who, each in players.items():
-                    begin = time.perf_counter()
                     measured[who] += each.play(count) * count
-                    if who == "ours":
-                        walls["alone"] += (time.perf_counter() - begin) / users
+            # Whole repeats here: waking a thread takes as long as some play a turn.
+            for who, copies in {"alone": [alone], "together": crew}.items():
                 begin = time.perf_counter()
-                list(pool.map(lambda each, count=count: each.play(count), crew))
-                walls["together"] += (time.perf_counter() - begin) / users / len(crew)
-            for who, seconds in {**measured, **walls}.items():
+                list(pool.map(lambda each: each.play(rounds), copies))
+                measured[who] = (time.perf_counter() - begin) / users / len(copies)
+            for who, seconds in measured.items():
                 rows.append((name, who, repeat, rounds, 1e6 * seconds / rounds))
     columns = ["algorithm", "who", "repeat", "rounds", "microseconds"]
     return pd.DataFrame(rows, columns=columns), about
