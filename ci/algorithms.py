@@ -35,6 +35,7 @@ class Algorithm(NamedTuple):
     rounds: int = 10_000  # of one repeat
 
 
+_PRINTED = 1_000_000  # rounds; who clusters anew at times that grow is timed over all of them
 _CROWD = {"users": 1000, "m": 10, "d": 50, "items": 1000, "arms": 20, "noise": 0.3}
 _FEW = {"users": 12, "m": 3, "d": 4, "items": 30, "arms": 6, "noise": 0.3}
 _TALK = {"users": 20, "arms": 50, "d": 50, "items": 5000, "key_terms": 500}
@@ -106,10 +107,20 @@ ALGORITHMS = {
         "clustering-of-bandits", "SCLUB", "clusters", _KNOWN, {"beta": 0.5, "alpha": 1.0}
     ),
     "ReCLUB": Algorithm(
-        "clustering-of-bandits/practice", "RECLUB", "clusters", _KNOWN, {"beta": 0.5}
+        "clustering-of-bandits/practice",
+        "RECLUB",
+        "clusters",
+        _KNOWN,
+        {"beta": 0.5},
+        rounds=_PRINTED // 7,
     ),
     "ReCLUB-D": Algorithm(
-        "clustering-of-bandits/deviations", "RECLUB_D", "clusters", _KNOWN, {"beta": 0.5}
+        "clustering-of-bandits/deviations",
+        "RECLUB_D",
+        "clusters",
+        _KNOWN,
+        {"beta": 0.5},
+        rounds=_PRINTED // 7,
     ),
     "RLinUCB": Algorithm(
         "misspecified-users/bonus", "RLINUCB", "deviations", _ROBUST, {"beta": 0.1}

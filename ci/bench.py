@@ -30,14 +30,14 @@ SMALL = 60  # rounds of a repeat in tests
 
 
 class Spread(NamedTuple):
-    """The middle of some repeats, the smallest and the largest."""
+    """What repeats give together, the smallest and the largest of them."""
 
-    middle: float
+    whole: float
     low: float
     high: float
 
     def __str__(self) -> str:
-        return f"{self.middle:.2f} ({self.low:.2f}–{self.high:.2f})"
+        return f"{self.whole:.2f} ({self.low:.2f}–{self.high:.2f})"
 
 
 def bench(
@@ -165,14 +165,28 @@ def _turns(rounds: int) -> Iterator[int]:
     yield from map(int, np.diff(ends))
 
 
-def ratios(table: pd.DataFrame, by: Callable[[pd.DataFrame], pd.Series]) -> dict[str, Spread]:
-    """Return a ratio of every algorithm over its repeats; `by` makes it of a row a repeat."""
+def ratios(
+    table: pd.DataFrame,
+    by: Callable[[pd.DataFrame], pd.Series],
+    together: Callable[[pd.DataFrame], pd.Series] = pd.DataFrame.mean,
+) -> dict[str, Spread]:
+    """Return a ratio of every algorithm over its repeats; `by` makes it of a row a repeat.
+
+    Repeats follow one another in one run, in which some rounds are dearer than others (an algorithm
+    may cluster its users again), so all of them count `together`.
+    """
     found = {}
     for name, rows in table.groupby("algorithm", sort=False):
-        values = by(rows.pivot(index="repeat", columns="who", values="microseconds"))
-        if values is not None:
-            found[name] = Spread(values.median(), values.min(), values.max())
+        wide = rows.pivot(index="repeat", columns="who", values="microseconds")
+        if (values := by(wide)) is not None:
+            whole = by(together(wide).to_frame().T).iloc[0]
+            found[name] = Spread(whole, values.min(), values.max())
     return found
+
+
+def speedups(table: pd.DataFrame) -> dict[str, Spread]:
+    """Return how many times more rounds all cores play; the clock on the wall has outliers."""
+    return ratios(table, speedup, pd.DataFrame.median)
 
 
 def own(wide: pd.DataFrame) -> pd.Series:
@@ -202,7 +216,7 @@ def show(tables: dict[str, pd.DataFrame]) -> None:
 
 
 def _show_rounds(rounds: pd.DataFrame, about: pd.DataFrame) -> None:
-    own_times, bare, faster = (ratios(rounds, by) for by in (own, to_bare, speedup))
+    own_times, bare, faster = ratios(rounds, own), ratios(rounds, to_bare), speedups(rounds)
     print(f"{'algorithm':<26}{'µs a round':<24}{'× bare kernel':<22}{'× one thread':<20}MB")
     for name in own_times:
         ratio = bare.get(name, "none")

@@ -59,13 +59,12 @@ def rounds(project: Project, table: pd.DataFrame) -> str:
     """Return every algorithm with its time and how it compares with its bare kernel."""
     _, about = benchrecord.read(project, "about")
     about = about.set_index("algorithm")
-    own, bare, faster = (
-        bench.ratios(table, by) for by in (bench.own, bench.to_bare, bench.speedup)
-    )
+    own, bare = bench.ratios(table, bench.own), bench.ratios(table, bench.to_bare)
+    faster = bench.speedups(table)
     rows = [
         [
             f"{{doc}}`{name} <{toc.find(about.loc[name, 'page'], project).file}>`",
-            _Number(own[name].middle),
+            _Number(own[name].whole),
             str(bare.get(name, "no kernel")),
             str(faster[name]),
             _Number(about.loc[name, "megabytes"]),
@@ -77,19 +76,19 @@ def rounds(project: Project, table: pd.DataFrame) -> str:
 
 
 def _kernel_figure(bare: dict[str, bench.Spread]) -> str:
-    names = sorted(bare, key=lambda name: bare[name].middle)
+    names = sorted(bare, key=lambda name: bare[name].whole)
     fig, ax = figures.grid(height=0.26 * len(names) + 1)
     at = np.arange(len(names))
-    ax.barh(at, [bare[n].middle for n in names], color=figures.BLUE, height=0.6)
+    ax.barh(at, [bare[n].whole for n in names], color=figures.BLUE, height=0.6)
     ax.hlines(at, [bare[n].low for n in names], [bare[n].high for n in names], color=figures.INK)
     ax.set_yticks(at, names)
-    ax.set(xlabel="time of the algorithm over time of its bare kernel")
+    ax.set(xlabel="× the time of its bare kernel")
     ax.axvline(1.0, color=figures.INK, linestyle=":")
     return _picture(
         fig,
         "fig-bench-kernels",
-        "How many times its bare kernel an algorithm takes; the bar is the middle of the repeats, "
-        "the line reaches from the smallest to the largest. The environment is taken off both.",
+        "How many times its bare kernel an algorithm takes; the bar is all rounds together, the "
+        "line reaches from the cheapest repeat to the dearest. The environment is taken off both.",
         "Bars of the ratio of every algorithm to its bare kernel.",
         legend=False,
     )

@@ -127,8 +127,17 @@ def test_ratios_take_the_environment_off_both():
         [("x", who, k, 10, t) for who, each in times.items() for k, t in enumerate(each)],
         columns=["algorithm", "who", "repeat", "rounds", "microseconds"],
     )
-    assert bench.ratios(table, bench.to_bare)["x"] == pytest.approx((2.0, 4 / 3, 3.5))
+    assert bench.ratios(table, bench.to_bare)["x"] == pytest.approx((15 / 7, 4 / 3, 3.5))
     assert bench.ratios(table[table["who"] != "bare"], bench.to_bare) == {}
+
+
+def test_one_disturbed_repeat_does_not_decide_what_cores_give():
+    walls = {"alone": [4.0, 4.0, 4.0], "together": [2.0, 40.0, 2.0]}
+    table = pd.DataFrame(
+        [("x", who, k, 10, t) for who, each in walls.items() for k, t in enumerate(each)],
+        columns=["algorithm", "who", "repeat", "rounds", "microseconds"],
+    )
+    assert bench.speedups(table)["x"] == pytest.approx((2.0, 0.1, 2.0))
 
 
 class Plain:
