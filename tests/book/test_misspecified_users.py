@@ -380,7 +380,7 @@ def test_deviations_that_hide_a_gap_hide_it_exactly_up_to_twice_the_bound():
 def grouped(**methods):
     """Return a table of groups and sizes over three checkpoints, two trials of each method."""
     rows = [
-        dict(policy=name, trial=trial, t=t, groups=g, size=s)
+        dict(policy=name, trial=trial, t=100 * t, groups=g, size=s)
         for name, path in methods.items()
         for t, (g, s) in enumerate(path, 1)
         for trial in (0, 1)
@@ -398,6 +398,16 @@ def test_who_keeps_everybody_apart_or_together_never_clustered():
     # From one group by way of some to nobody with anybody: it had clusters on the way.
     table = grouped(RCLUMB=[(1, 9.0), (3, 3.0), (9, 1.0)], RSCLUMB=[(1, 9.0), (9, 1.0), (9, 1.0)])
     assert JUDGING.with_clusters(table)["clustered"]
+
+
+def test_users_whom_nobody_has_served_yet_are_no_clusters():
+    """The constants of LinUCB-Ind kept a thousand users apart, whom an early look found together."""
+    u, looks = 1000, np.array([1000, 2000, 3000, 4000, 5000])
+    rows = {"policy": "RCLUMB", "trial": 0, "t": looks, "groups": [640, 875, 950, 983, u]}
+    table = pd.DataFrame({**rows, "size": [130.96, 16.75, 3.55, 1.306, 1.0]})
+    assert JUDGING.never_clustered(table, ["RCLUMB"]) == {"RCLUMB": "apart"}
+    shared = table.assign(size=[130.96, 16.75, 6.0, 1.306, 1.0])
+    assert JUDGING.never_clustered(shared, ["RCLUMB"]) == {}
 
 
 @pytest.mark.parametrize("case", ["syn", "yelp1", "yelp2", "ml1", "ml2"])
