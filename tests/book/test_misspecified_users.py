@@ -401,7 +401,7 @@ def test_who_keeps_everybody_apart_or_together_never_clustered():
 
 
 def test_users_whom_nobody_has_served_yet_are_no_clusters():
-    """The constants of LinUCB-Ind kept a thousand users apart, whom an early look found together."""
+    """LinUCB-Ind's constants kept a thousand users apart, whom an early look found together."""
     u, looks = 1000, np.array([1000, 2000, 3000, 4000, 5000])
     rows = {"policy": "RCLUMB", "trial": 0, "t": looks, "groups": [640, 875, 950, 983, u]}
     table = pd.DataFrame({**rows, "size": [130.96, 16.75, 3.55, 1.306, 1.0]})
