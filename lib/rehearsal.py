@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 from joblib.externals.loky import ProcessPoolExecutor
+from scipy.optimize import nnls
 from threadpoolctl import threadpool_limits
 
 from lib import engine, program, store
@@ -28,7 +29,8 @@ from lib.progress import Progress
 
 CAP = 30.0  # seconds for the rehearsals of a run's program that is no simulation
 BEGIN = 120.0  # seconds in which a simulation must have compiled and begun
-PLAYED = 0.5  # seconds of rounds that show the pace of a simulation
+PLAYED = 1.0  # seconds of rounds that show the pace of a simulation
+SPANS = 6  # doublings of its rounds that show it, if they can be had in five times as long
 FEWEST = 64  # rounds that a simulation plays to show what it returns
 COMPUTED = 20.0  # seconds of all its tasks below which a run is computed instead
 
@@ -216,17 +218,30 @@ def _rounds(function: Callable, task: Task, look: _Look) -> Rehearsed:
 
     def advance(amount):
         clock.append(time.thread_time())
-        if clock[-1] - clock[1] > PLAYED:
+        played = clock[-1] - clock[1]
+        if played > 5 * PLAYED or (played > PLAYED and len(clock) - 2 >= SPANS):
             raise _Enough
 
     with contextlib.suppress(_Enough):
         function(**{**task.arguments, "times": steps}, advance=advance)
-    begun, rounds, played = clock[1] - clock[0] - look.seconds, clock[-1] - clock[1], len(clock) - 1
-    if played < len(steps):
-        rounds = (T - 1) * (clock[-1] - clock[-2]) / (steps[played - 1] - steps[played - 2])
-    seconds = begun + rounds + len(times) * look.seconds
+    begun, costs = clock[1] - clock[0] - look.seconds, np.diff(clock[1:])
+    spans, left = np.split(np.diff(steps), [len(costs)])
+    seconds = begun + costs.sum() + _further(spans, costs, left) + len(times) * look.seconds
     rows = {name: np.asarray(value) for name, value in rows.items()}
     return Rehearsed(seconds, max(0.0, _memory("VmHWM") - base), rows)
+
+
+def _further(spans: np.ndarray, costs: np.ndarray, left: np.ndarray) -> float:
+    """Return what further spans of rounds cost, each twice as long as the one before.
+
+    A part of the cost goes with the rounds. The other is the same in every span: what is done ever
+    more rarely, as asking for key-terms or clustering again, costs so much at each doubling.
+    """
+    if not left.size:
+        return 0.0
+    spans, costs = spans[-SPANS:], costs[-SPANS:]
+    (doubling, each), _ = nnls(np.column_stack([np.ones(len(spans)), spans]), costs)
+    return float(doubling * len(left) + each * left.sum())
 
 
 def _rows(label: str, task: Task, rehearsed: Rehearsed) -> dict[str, np.ndarray]:

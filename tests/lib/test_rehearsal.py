@@ -133,6 +133,24 @@ def test_what_is_watched_counts_at_checkpoints_and_not_in_every_round(planning, 
     assert 50 * 0.05 < first < 100 * 0.05 < second < 200 * 0.05
 
 
+@pytest.mark.parametrize(("doubling", "each"), [(0.0, 2e-5), (0.4, 0.0), (0.3, 1e-4)])
+def test_what_happens_ever_more_rarely_is_not_counted_in_every_round(doubling, each):
+    """Asking for key-terms made a task of 9 s look like one of 500."""
+    spans = np.diff([1, 2, 4, 8, 16, 32, 64, 128, 256, 400])
+    costs = doubling + each * spans
+    further = rehearsal._further(spans[:6], costs[:6], spans[6:])
+    assert further == pytest.approx(costs[6:].sum())
+    assert rehearsal._further(spans, costs, spans[9:]) == 0.0
+
+
+@pytest.mark.parametrize("T", [1, 2, 3])
+def test_a_few_rounds_can_be_planned(planning, monkeypatch, T):
+    monkeypatch.setattr(rehearsal, "COMPUTED", 0.0)
+    simulate(COINS, POLICIES, T=T, trials=1, seed=1, checkpoints=1)
+    (planned,) = read(planning)
+    assert 0 < planned.seconds < 1
+
+
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="the system does not tell")
 def test_memory_is_that_of_the_real_horizon_on_all_cores(planning):
     simulate(COINS, POLICIES, trials=1, **LONG)
