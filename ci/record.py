@@ -195,19 +195,9 @@ def _merged(chosen: Chosen, moved: dict[str, Recorded]) -> Record:
             now[title], rules[title] = judgement, old.rules.get(title, rules[title])
     kept = moved | (old.tables if old else {})
     new = {
-        table.name: Recorded(
-            table.sha256, table.caption, origin, _seconds(table, kept.get(table.name))
-        )
-        for table in tables
+        table.name: Recorded(table.sha256, table.caption, origin, table.seconds) for table in tables
     }
     return Record(page.chapter, page.page, kept | new, list(now.values()), origin, rules)
-
-
-def _seconds(table: Table, before: Recorded | None) -> float | None:
-    """Return what a table took; when the same table comes out of the store, what it took before."""
-    if before and before.sha256 == table.sha256 and before.seconds and table.seconds:
-        return max(before.seconds, table.seconds)
-    return table.seconds
 
 
 def _robbed(project: Project, profile: str, new: list[Record]) -> dict[Path, Record]:
