@@ -28,7 +28,10 @@ LIBRARIES = [
     *("numba", "pandas", "scipy.stats", "seaborn", "sklearn.cluster"),
 ]
 NETWORKS = ["torch", "torch._dynamo"]  # the second by any optimiser; both together take seconds
-INLINE = "module://matplotlib_inline.backend_inline"  # as a kernel would choose it
+DEFAULTS = {
+    "MPLBACKEND": "module://matplotlib_inline.backend_inline",  # as a kernel would choose it
+    "PYDEVD_DISABLE_FILE_VALIDATION": "1",  # ipykernel's debugger would warn of frozen modules
+}
 LONGEST = 1 << 20  # bytes of a message
 PR_SET_PDEATHSIG = 1  # of Linux: the signal that a process gets when its parent ends
 
@@ -58,7 +61,7 @@ class Nursery:
             self.process = subprocess.Popen(
                 [sys.executable, "-m", "ci.nursery", str(inside.fileno()), *self.libraries],
                 cwd=CODE,
-                env={"MPLBACKEND": INLINE, **os.environ, **environment(self.project), **ONE_THREAD},
+                env={**DEFAULTS, **os.environ, **environment(self.project), **ONE_THREAD},
                 stdin=subprocess.DEVNULL,
                 pass_fds=[inside.fileno()],
                 start_new_session=True,  # Ctrl-C is for those who started it

@@ -40,8 +40,9 @@ def notebook(sandbox, kernels, code):
     return (run.folder / "notebook.ipynb").read_text()
 
 
-def test_a_forked_kernel_shows_what_one_from_scratch_does(sandbox, kernels):
+def test_a_forked_kernel_shows_what_one_from_scratch_does(sandbox, kernels, capfd):
     assert notebook(sandbox, kernels, TOLD) == notebook(sandbox, None, TOLD)
+    assert "Debugger" not in capfd.readouterr().err  # its warning stood in the output of a build
 
 
 def test_no_page_meets_what_another_has_left(sandbox, kernels):
