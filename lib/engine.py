@@ -28,7 +28,7 @@ SOON = 5_000  # units of work in plain Python that are done before a process has
 PLAN = "plan"  # the engine of `regretbook plan`, which computes next to nothing
 
 _most: ContextVar[int | None] = ContextVar("most", default=None)
-_spent: list[float] = []  # seconds of a core: what the tasks asked for took, now or earlier
+_spent: dict[str, float] = {}  # seconds of a core that a task took, now or earlier, by address
 
 
 class Task(NamedTuple):
@@ -74,8 +74,11 @@ def cores() -> int:
 
 
 def spent() -> float:
-    """Return the seconds of a core that all tasks asked for so far took, now or earlier."""
-    return sum(_spent)
+    """Return the seconds of a core that all tasks asked for so far took, now or earlier.
+
+    Who asks for a task again, as two tables of one run do, has it for nothing.
+    """
+    return sum(_spent.values())
 
 
 @contextlib.contextmanager
@@ -114,8 +117,9 @@ def run(tasks: list[Task], label: str) -> list[dict[str, np.ndarray] | None]:
         for address, done in _computed(engine, waiting, progress):
             store.save(address, done.result, store.Cost(done.seconds, waiting[address].work))
             found[address] = done.result
-            _spent.append(done.seconds)
-    _spent.extend(cost.seconds for _, cost in kept.values() if cost)
+            _spent[address] = done.seconds
+    earlier = {address: cost.seconds for address, (_, cost) in kept.items() if cost}
+    _spent.update({a: seconds for a, seconds in earlier.items() if a not in _spent})
     journal.note(journal.Compiled(round(compiling.seconds(), 2)))
     return [found.get(address) for address in addresses]
 

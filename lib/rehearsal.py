@@ -43,6 +43,7 @@ class Rehearsed(NamedTuple):
     seconds: float
     memory: float = 0.0  # bytes
     rows: dict[str, np.ndarray] | None = None  # None: it was stopped, and takes longer
+    compiling: float = 0.0  # seconds that only the first task of its program takes
 
 
 class Planned(NamedTuple):
@@ -77,18 +78,20 @@ def plan(label: str, asked: dict[str, Task], found: Results) -> Results:
     # The longest task of a group shows most: what it takes, and what it keeps in memory.
     order = sorted(missing, key=lambda address: missing[address].work)
     longest = {groups[address]: missing[address] for address in order}
-    shown: dict[str, Rehearsed] = {}
+    shown, compiling = {}, 0.0
     with Progress(label, len(longest)) as progress:
         for group, task in longest.items():
             stored = [address for address in found if groups[address] == group]
             shown[group] = _measured(task, stored, found) or _rehearse(label, group, task)
+            compiling += shown[group].compiling
             if _plays(task):  # which costs little, and what was measured does not tell the memory
                 shown[group] = shown[group]._replace(memory=_rehearse(label, group, task).memory)
             progress.add(1)
     paces = {group: shown[group].seconds / task.work for group, task in longest.items()}
     seconds = {address: paces[groups[address]] * task.work for address, task in missing.items()}
     more = any(rehearsed.rows is None for rehearsed in shown.values())
-    _note(label, asked, seconds, more, max((r.memory for r in shown.values()), default=0.0))
+    memory = max((rehearsed.memory for rehearsed in shown.values()), default=0.0)
+    _note(label, asked, seconds, compiling, more, memory)
     if not more and sum(seconds.values()) < COMPUTED and label not in _approximate:
         computed = engine.on_this_machine(missing, lambda amount: None)
         return found | {address: done.result for address, done in computed}
@@ -107,13 +110,21 @@ def _plays(task: Task) -> bool:
     return "times" in task.arguments
 
 
-def _note(label: str, asked: dict, seconds: dict[str, float], more: bool, memory: float) -> None:
+def _note(
+    label: str,
+    asked: dict,
+    seconds: dict[str, float],
+    compiling: float,
+    more: bool,
+    memory: float,
+) -> None:
     """Append a run to the plan; what an earlier run would leave in the store is not counted."""
     path = Path(os.environ["REGRETBOOK_PLAN"])
     before = {address for planned in read(path) for address in planned.addresses}
     new = {address: value for address, value in seconds.items() if address not in before}
     together = max(1, min(engine.cores(), len(new)))
     span = max(sum(new.values()) / together, max(new.values(), default=0.0))
+    span += compiling if new else 0.0
     memory = _memory("VmRSS") + together * memory
     planned = Planned(label, len(asked), len(new), span, more and bool(new), memory, list(new))
     with path.open("a", encoding="utf-8") as file:
@@ -126,13 +137,13 @@ def _measured(task: Task, stored: list[str], found: Results) -> Rehearsed | None
     if not costs:
         return None
     pace = median(cost.seconds / cost.work for cost in costs)
-    return Rehearsed(pace * task.work, 0.0, found[stored[0]])
+    return Rehearsed(pace * task.work, rows=found[stored[0]])
 
 
 def _rehearse(label: str, group: str, task: Task) -> Rehearsed:
     """Let a process of its own try a task, which can be ended when it takes too long."""
     if group in _rehearsed:
-        return _rehearsed[group]
+        return _rehearsed[group]._replace(compiling=0.0)
     tried = _tried.setdefault((label, task.program), [])
     if not _plays(task) and sum(rehearsed.seconds for rehearsed, _ in tried) >= CAP / 2:
         rehearsed, work = max(tried, key=lambda pair: pair[0].seconds)
@@ -175,14 +186,16 @@ def rehearse(task: Task) -> Rehearsed:
 
 def _whole(function: Callable, task: Task) -> Rehearsed:
     """Run a task, and again where there is time: the first time it may have been compiled."""
-    for _ in range(2):
+    taken = []
+    while len(taken) < 2:
         base, start = _memory("VmRSS", reset=True), time.thread_time()
         rows = function(**task.arguments)
-        seconds = time.thread_time() - start
-        if seconds > CAP / 3:
+        taken.append(time.thread_time() - start)
+        if taken[-1] > CAP / 3:
             break
+    memory = max(0.0, _memory("VmHWM") - base)
     rows = {name: np.asarray(value) for name, value in rows.items()}
-    return Rehearsed(seconds, max(0.0, _memory("VmHWM") - base), rows)
+    return Rehearsed(taken[-1], memory, rows, max(0.0, taken[0] - taken[-1]))
 
 
 class _Enough(Exception):
@@ -212,7 +225,9 @@ def _rounds(function: Callable, task: Task, look: _Look) -> Rehearsed:
     *_, T = times = task.arguments["times"]
     few = min(T, max(len(times), FEWEST))
     cut = [max(1, t * few // T) for t in times]
+    start = time.thread_time()
     rows = function(**{**task.arguments, "times": cut}, advance=lambda amount: None)
+    first, looked = time.thread_time() - start, 2 - look.may
     steps = [*(2**k for k in range((T - 1).bit_length())), T]
     base, look.may, clock = _memory("VmRSS", reset=True), 1, [time.thread_time()]
 
@@ -226,9 +241,11 @@ def _rounds(function: Callable, task: Task, look: _Look) -> Rehearsed:
         function(**{**task.arguments, "times": steps}, advance=advance)
     begun, costs = clock[1] - clock[0] - look.seconds, np.diff(clock[1:])
     spans, left = np.split(np.diff(steps), [len(costs)])
+    again = begun + looked * look.seconds + np.interp(few, steps[: len(clock) - 1], clock[1:])
+    compiling = max(0.0, first - float(again - clock[1]))
     seconds = begun + costs.sum() + _further(spans, costs, left) + len(times) * look.seconds
     rows = {name: np.asarray(value) for name, value in rows.items()}
-    return Rehearsed(seconds, max(0.0, _memory("VmHWM") - base), rows)
+    return Rehearsed(seconds, max(0.0, _memory("VmHWM") - base), rows, compiling)
 
 
 def _further(spans: np.ndarray, costs: np.ndarray, left: np.ndarray) -> float:

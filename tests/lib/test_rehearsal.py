@@ -116,11 +116,41 @@ def test_a_long_simulation_is_planned_and_stood_in_for(planning, tmp_path):
     assert not (tmp_path / "store").exists()
 
 
-def slow_watch(state, problem):
+def work(seconds):
     begin = time.thread_time()
-    while time.thread_time() < begin + 0.05:
+    while time.thread_time() < begin + seconds:
         pass
+
+
+def slow_watch(state, problem):
+    work(0.05)
     return {"looked": 1.0}
+
+
+@pytest.mark.parametrize("times", [{}, {"times": [100, 200]}])
+def test_what_the_first_task_of_a_program_takes_is_counted_once(planning, times):
+    begun = []
+
+    def function(times=(), advance=None):
+        if not begun:
+            work(0.2)
+        begun.append(True)
+        for _ in times:
+            advance(1)
+        return {"value": 1.0}
+
+    task = Task("", "", dict(times))
+    play = (
+        rehearsal._rounds
+        if times
+        else lambda function, task, look: rehearsal._whole(function, task)
+    )
+    found = play(function, task, rehearsal._Look(None))
+    assert found.seconds < 0.1 < found.compiling
+    address = {"address": task}
+    rehearsal._note("first", address, {"address": found.seconds}, found.compiling, False, 0.0)
+    rehearsal._note("again", address, {"address": found.seconds}, found.compiling, False, 0.0)
+    assert [planned.seconds > 0.1 for planned in read(planning)] == [True, False]
 
 
 def test_what_is_watched_counts_at_checkpoints_and_not_in_every_round(planning, monkeypatch):
