@@ -30,7 +30,7 @@ class Algorithm(NamedTuple):
     page: str
     policy: str
     problem: str
-    bare: Policy | None = None  # a kernel that does only what nobody can avoid
+    bare: Policy | None = None  # a kernel that does the arithmetic of the formulas alone
     constants: dict = {}  # noqa: RUF012
     rounds: int = 10_000  # of one repeat
 

@@ -1,4 +1,4 @@
-"""Bare kernels: of every kind of round only the arithmetic that no implementation can avoid.
+"""Bare kernels: of every kind of round the arithmetic of its formulas and nothing else.
 
 Each is a policy that plays in the same environment as the algorithm it stands beside, so both see
 the same users, arms and noise. What an algorithm has to find out, its bare kernel is told: which

@@ -23,7 +23,7 @@ from lib.errors import BookError, nearest
 from lib.paths import Project
 from lib.progress import Progress
 
-USUAL = ["rounds", "libraries", "growth", "crowds", "shards"]
+USUAL = ["rounds", "libraries", "growth", "crowds", "served", "shards"]
 PARTS = [*USUAL, "plan"]  # the last rehearses pages for many minutes, so it must be asked for
 TURNS = 10  # of every player in a repeat
 SMALL = 60  # rounds of a repeat in tests
@@ -88,6 +88,8 @@ def _part(
         return {"growth": growth.cost(small)}, {}
     if part == "crowds":
         return {"crowds": growth.crowds(small)}, {}
+    if part == "served":
+        return {"served": growth.served(small)}, {}
     if part == "plan":
         return {"plan": benchplan.compare(project)}, {}
     return {"staleness": shards.staleness(small), "workers": shards.throughput(small)}, {}

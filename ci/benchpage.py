@@ -52,7 +52,7 @@ class _Number(float):
     """A number that is shown shortly."""
 
     def __str__(self) -> str:
-        return f"{self:,.2f}" if abs(self) < 10 else f"{self:,.0f}"
+        return f"{round(self, 2) + 0.0:,.2f}" if abs(self) < 10 else f"{self:,.0f}"
 
 
 def rounds(project: Project, table: pd.DataFrame) -> str:
@@ -244,6 +244,28 @@ def crowds(project: Project, table: pd.DataFrame) -> str:
     return as_markdown(head, rows)
 
 
+def served(project: Project, table: pd.DataFrame) -> str:
+    """Return what a crowd costs and loses by the last look."""
+    cost = table.groupby("algorithm", sort=False)["microseconds"].mean()
+    last = table.groupby("algorithm", sort=False).last()
+    alone = last.loc["LinUCB-Ind", "regret"]
+    rows = [
+        [
+            name,
+            _Number(cost[name]),
+            _Number(row.megabytes),
+            f"{row.groups:,}",
+            f"{row.agreement:.3f}",
+            f"{row.regret:,.0f}",
+            f"{row.regret / alone:.2f}",
+        ]
+        for name, row in last.iterrows()
+    ]
+    users, rounds = last["users"].iloc[0], last["rounds"].iloc[0]
+    head = ["algorithm", "µs a round", "MB", "groups", "agreement", "regret", "× LinUCB-Ind"]
+    return f"{users:,} users, {rounds:,} rounds:\n\n{as_markdown(head, rows)}"
+
+
 def staleness(project: Project, table: pd.DataFrame) -> str:
     """Return regret against how stale shared sums are."""
     best = table["regret"].iloc[0]
@@ -296,6 +318,7 @@ PARTS = {
     "libraries": ("libraries", library_table),
     "growth": ("growth", cost),
     "crowds": ("crowds", crowds),
+    "served": ("served", served),
     "staleness": ("staleness", staleness),
     "workers": ("workers", workers),
 }

@@ -1,10 +1,12 @@
-"""How the cost of a round grows: with time, users, arms and dimension, and up to 100,000 users."""
+"""How the cost of a round grows: with time, arms and dimension, and up to a million users."""
 
 import time
 
+import numpy as np
 import pandas as pd
+from sklearn.metrics import adjusted_rand_score
 
-from ci import algorithms, implicit
+from ci import algorithms, bare, implicit
 from ci.game import WARM, Game, size_of
 from lib import chapters
 from lib.simulate import Policy
@@ -18,8 +20,10 @@ AXES = {
     "d": ((15, 20, 50, 100), ("LinUCB", "CLUB", "RCLUMB")),
 }
 ROUNDS = 3_000  # of a point on the other axes
-CROWDS = (1_000, 10_000, 100_000)
-FITS = {"CLUB": 10_000}  # users above which the complete graph is not tried
+CROWDS = (1_000, 10_000, 100_000, 1_000_000)
+# Users above which a method is not tried: its graph, its counts or its comparisons take too much.
+FITS = {"CLUB": 10_000, "RSCLUMB": 100_000, "CLUB, implicit graph": 100_000}
+SERVED, OFTEN, LOOKS = 100_000, 50, 5  # users, how often each comes, looks on the way
 
 
 def _game(name: str, T: int, small: bool, policy: Policy | None = None, **changes) -> Game:
@@ -67,10 +71,37 @@ def crowds(small: bool, rounds: int = 20_000) -> pd.DataFrame:
             game = _game(title.split(",")[0], 1 + WARM + count, small, policy, **sizes)
             made = time.thread_time() - begin
             took, size = game.play(count), size_of(game.state)
-            found = getattr(game.state, "cluster", None)
-            found = game.state.sets.cluster if found is None else found
-            groups = len(set(found.tolist()))
+            groups = len(np.unique(_groups(game.state, users)))
             rows.append((title, users, count, 1e6 * took, size / 1e6, made, groups))
             del game
     columns = ["algorithm", "users", "rounds", "microseconds", "megabytes", "start", "groups"]
     return pd.DataFrame(rows, columns=columns)
+
+
+def _groups(state, users: int) -> np.ndarray:
+    """Return the group of every user, wherever a method keeps it; else everybody is alone."""
+    kept = getattr(state, "sets", state)
+    found = getattr(kept, "cluster", getattr(kept, "group", None))
+    return np.arange(users) if found is None else found
+
+
+def served(small: bool) -> pd.DataFrame:
+    """Return what a crowd costs and loses that comes often enough for clusters to be found."""
+    users, often = (40, 5) if small else (SERVED, OFTEN)
+    length = users * often // LOOKS
+    known = with_constants(bare.RIDGE, beta=0.5, sharing="clusters")
+    named = {"LinUCB-Ind": None, "SCLUB": None, "ReCLUB": None, "clusters known": known}
+    rows = []
+    for title, policy in named.items():
+        sizes = {"users": users} if small else {"users": users, "d": 20}
+        like = title if policy is None else "LinUCB-Ind"
+        game = _game(like, 1 + WARM + LOOKS * length, small, policy, **sizes)
+        for k in range(LOOKS):
+            took = game.play(length)
+            group, size = _groups(game.state, users), size_of(game.state) / 1e6
+            alike = adjusted_rand_score(game.problem.label, group)
+            seen = len(np.unique(group)), alike, game.total[0], size
+            rows.append((title, users, (k + 1) * length, 1e6 * took, *seen))
+        del game
+    seen = ["groups", "agreement", "regret", "megabytes"]
+    return pd.DataFrame(rows, columns=["algorithm", "users", "rounds", "microseconds", *seen])

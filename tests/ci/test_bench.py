@@ -291,6 +291,24 @@ def test_costs_grow_along_every_axis_that_is_named():
     assert (table["microseconds"] > 0).all() and (table["megabytes"] > 0).all()
 
 
+def test_a_crowd_that_comes_often_is_looked_at_on_the_way():
+    table = growth.served(small=True)
+    assert (table.groupby("algorithm").size() == growth.LOOKS).all()
+    last = table.groupby("algorithm").last()
+    assert last.loc["LinUCB-Ind", "groups"] == last["users"].iloc[0]
+    assert last.loc["clusters known", "agreement"] == 1.0
+    assert last["regret"].idxmin() == "clusters known"
+    assert (table.groupby("algorithm")["regret"].diff().dropna() >= 0).all()
+
+
+def test_what_a_crowd_loses_stands_beside_what_everybody_alone_loses(sandbox):
+    row = {"users": 9, "rounds": 90, "microseconds": 2.0, "groups": 9, "agreement": 0.0}
+    rows = [{**row, "algorithm": name, "regret": regret, "megabytes": 1.0}
+            for name, regret in (("LinUCB-Ind", 40.0), ("ReCLUB", 10.0))]  # fmt: skip
+    benchrecord.write_tables(sandbox.project, {"served": pd.DataFrame(rows)}, ORIGIN, 1.0)
+    assert "| 10 | 0.25 |" in benchpage.part(sandbox.project, {}, "served")
+
+
 def test_parts_are_recorded_beside_each_other(sandbox):
     recorded(sandbox.project)
     stale = pd.DataFrame({"shards": 8, "block": [1, 100], "rounds": 800, "regret": [5.0, 7.0]})
