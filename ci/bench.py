@@ -23,8 +23,8 @@ from lib.errors import BookError, nearest
 from lib.paths import Project
 from lib.progress import Progress
 
-USUAL = ["rounds", "libraries", "growth", "crowds", "served", "shards"]
-PARTS = [*USUAL, "plan"]  # the last rehearses pages for many minutes, so it must be asked for
+USUAL = ["rounds", "libraries", "growth", "crowds", "shards"]
+PARTS = [*USUAL, "served", "plan"]  # the last two take many minutes, so they must be asked for
 TURNS = 10  # of every player in a repeat
 SMALL = 60  # rounds of a repeat in tests
 
