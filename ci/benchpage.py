@@ -11,9 +11,11 @@ from ci.display import duration
 from ci.runs import Run
 from lib import figures, journal, records, results, toc
 from lib.errors import BookError, nearest
+from lib.files import read_yaml
 from lib.paths import Project
 
 Found = dict[str, tuple[Page, Run | None]]
+PRINTED_EXPERIMENTS = "printed.yml"  # in the book: recorded tables of what the thesis prints
 NOTHING = "*Nothing is recorded yet; `regretbook bench --only {} --record` records it.*\n"
 
 
@@ -152,23 +154,28 @@ def _compiled(run: Run) -> float:
 
 def hours(project: Project) -> str:
     """Return what the recorded runs at the printed scale took, chapter by chapter."""
-    taken: dict[str, list[tuple[bool, float | None]]] = {}
+    listed = project.book / PRINTED_EXPERIMENTS
+    rebuilt = read_yaml(listed, dict) if listed.exists() else {}
+    kinds = ("printed experiments", "our own", "searches for constants")
+    taken: dict[str, list[tuple[str, float | None]]] = {}
     for path, record in records.every(project).items():
         for name, table in record.tables.items():
             if table.origin.profile == results.PRINTED:
-                search = _is_search(path.with_name(f"{name}.csv"))
-                taken.setdefault(record.chapter, []).append((search, table.seconds))
-    rows, sums = [], {True: 0.0, False: 0.0}
+                kind = kinds[0] if name in rebuilt.get(record.chapter, []) else kinds[1]
+                kind = kinds[2] if _is_search(path.with_name(f"{name}.csv")) else kind
+                taken.setdefault(record.chapter, []).append((kind, table.seconds))
+    rows, sums = [], dict.fromkeys(kinds, 0.0)
     for chapter, kept in taken.items():
-        both = {kind: sum(s or 0.0 for k, s in kept if k == kind) for kind in sums}
-        sums = {kind: sums[kind] + both[kind] for kind in sums}
+        each = {kind: sum(s or 0.0 for k, s in kept if k == kind) for kind in kinds}
+        sums = {kind: sums[kind] + each[kind] for kind in kinds}
         unknown = sum(s is None for _, s in kept)
-        rows.append([chapter, len(kept), unknown, duration(both[False]), duration(both[True])])
+        rows.append([chapter, len(kept), unknown, *map(duration, each.values())])
     absent = sorted(set(toc.chapters(project)) - set(taken))
     note = f" Nothing at that scale is recorded of {', '.join(absent)}." if absent else ""
-    head = ["chapter", "tables", "without a duration", "runs", "searches for constants"]
-    total = f"Runs took {duration(sums[False])} and searches {duration(sums[True])} on two cores."
-    return f"{as_markdown(head, rows)}\n{total}{note}\n"
+    printed, own, searches = map(duration, sums.values())
+    total = f"The printed experiments took {printed}, our own {own} and searches {searches}"
+    head = ["chapter", "tables", "without a duration", *kinds]
+    return f"{as_markdown(head, rows)}\n{total}, on two cores.{note}\n"
 
 
 def _is_search(table: Path) -> bool:

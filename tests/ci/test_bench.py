@@ -29,7 +29,8 @@ from ci.game import Game
 from ci.verify import verify
 from lib import chapters, journal, records
 from lib.errors import BookError
-from lib.paths import project
+from lib.files import read_yaml
+from lib.paths import CODE, project, project_at
 from lib.records import Origin, Record, Recorded
 from lib.rehearsal import Planned
 from lib.tune import with_constants
@@ -216,17 +217,29 @@ def test_the_page_shows_what_is_recorded(sandbox):
     )
 
 
-def test_hours_tell_searches_from_runs(sandbox):
+def test_hours_tell_what_is_printed_from_what_is_ours_and_from_searches(sandbox):
     tables = {"runs": "policy,trial,regret\n", "search": "policy,point,regret\n"}
+    tables["twins"] = tables["runs"]
+    (sandbox.project.book / "printed.yml").write_text("linear-bandits: [runs, search]\n")
     folder = records.folder(sandbox.project, "linear-bandits", "thesis")
     folder.mkdir(parents=True)
     noted = {}
-    for (name, text), seconds in zip(tables.items(), (7200.0, 10_800.0), strict=True):
+    for (name, text), seconds in zip(tables.items(), (7200.0, 10_800.0, 3600.0), strict=True):
         (folder / f"{name}.csv").write_text(text)
         noted[name] = Recorded(hashlib.sha256(text.encode()).hexdigest(), name, ORIGIN, seconds)
     record = Record("linear-bandits", "linear-bandits", noted, [], ORIGIN)
     records.write(sandbox.project, "thesis", record)
-    assert "Runs took 2.0 h and searches 3.0 h" in benchpage.hours(sandbox.project)
+    shown = benchpage.hours(sandbox.project)
+    assert "experiments took 2.0 h, our own 60 min and searches 3.0 h" in shown
+
+
+def test_what_is_said_to_rebuild_print_is_recorded_and_no_search():
+    here = project_at(CODE)
+    kept = {(r.chapter, name): path.with_name(f"{name}.csv")
+            for path, r in records.every(here).items() for name in r.tables}  # fmt: skip
+    for chapter, names in read_yaml(here.book / "printed.yml", dict).items():
+        for name in names:
+            assert not benchpage._is_search(kept[chapter, name]), name
 
 
 def test_club_without_a_graph_decides_as_club_with_the_complete_one():
