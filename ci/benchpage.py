@@ -252,25 +252,24 @@ def crowds(project: Project, table: pd.DataFrame) -> str:
 
 
 def served(project: Project, table: pd.DataFrame) -> str:
-    """Return what a crowd costs and loses by the last look."""
-    cost = table.groupby("algorithm", sort=False)["microseconds"].mean()
-    last = table.groupby("algorithm", sort=False).last()
-    alone = last.loc["LinUCB-Ind", "regret"]
+    """Return what crowds cost and lose by the last look."""
+    both = table.groupby(["users", "algorithm"], sort=False)
+    cost, last = both["microseconds"].mean(), both.last()
     rows = [
         [
             name,
-            _Number(cost[name]),
+            f"{users:,}",
+            _Number(cost[users, name]),
             _Number(row.megabytes),
-            f"{row.groups:,}",
+            f"{row.groups:,.0f}",
             f"{row.agreement:.3f}",
             f"{row.regret:,.0f}",
-            f"{row.regret / alone:.2f}",
+            f"{row.regret / last.loc[(users, 'LinUCB-Ind'), 'regret']:.2f}",
         ]
-        for name, row in last.iterrows()
+        for (users, name), row in last.iterrows()
     ]
-    users, rounds = last["users"].iloc[0], last["rounds"].iloc[0]
-    head = ["algorithm", "µs a round", "MB", "groups", "agreement", "regret", "× LinUCB-Ind"]
-    return f"{users:,} users, {rounds:,} rounds:\n\n{as_markdown(head, rows)}"
+    head = ["algorithm", "users", "µs a round", "MB", "groups", "agreement", "regret"]
+    return as_markdown([*head, "× LinUCB-Ind"], rows)
 
 
 def staleness(project: Project, table: pd.DataFrame) -> str:

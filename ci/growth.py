@@ -1,6 +1,7 @@
 """How the cost of a round grows: with time, arms and dimension, and up to a million users."""
 
 import time
+from itertools import product
 
 import numpy as np
 import pandas as pd
@@ -23,7 +24,8 @@ ROUNDS = 3_000  # of a point on the other axes
 CROWDS = (1_000, 10_000, 100_000, 1_000_000)
 # Users above which a method is not tried: its graph, its counts or its comparisons take too much.
 FITS = {"CLUB": 10_000, "RSCLUMB": 100_000, "CLUB, implicit graph": 100_000}
-SERVED, OFTEN, LOOKS = 100_000, 50, 5  # users, how often each comes, looks on the way
+SERVED, OFTEN, LOOKS = (20_000, 100_000), 25, 5  # users, how often each comes, looks on the way
+COMPARED = 20_000  # users above which SCLUB is not: a set is compared with all the others
 
 
 def _game(name: str, T: int, small: bool, policy: Policy | None = None, **changes) -> Game:
@@ -87,12 +89,13 @@ def _groups(state, users: int) -> np.ndarray:
 
 def served(small: bool) -> pd.DataFrame:
     """Return what a crowd costs and loses that comes often enough for clusters to be found."""
-    users, often = (40, 5) if small else (SERVED, OFTEN)
-    length = users * often // LOOKS
     known = with_constants(bare.RIDGE, beta=0.5, sharing="clusters")
     named = {"LinUCB-Ind": None, "SCLUB": None, "ReCLUB": None, "clusters known": known}
     rows = []
-    for title, policy in named.items():
+    for users, title in product((40,) if small else SERVED, named):
+        if title == "SCLUB" and users > COMPARED:
+            continue
+        policy, length = named[title], users * OFTEN // LOOKS
         sizes = {"users": users} if small else {"users": users, "d": 20}
         like = title if policy is None else "LinUCB-Ind"
         game = _game(like, 1 + WARM + LOOKS * length, small, policy, **sizes)
