@@ -186,14 +186,14 @@ def grid(rows: int = 1, cols: int = 1, height: float | None = None, **subplots):
     return fig, fig.subplots(rows, cols, **subplots)
 
 
-def band_text(trials: int, band: bool = True) -> str:
-    """Say in words what line and band of `curves` are, for the caption."""
-    if trials < 1:
-        raise BookError(f"A curve needs at least one trial; got {trials}.")
-    if trials == 1:
+def band_text(*trials: int, band: bool = True) -> str:
+    """Say in words what line and band of `curves` are, for the caption; panels may differ."""
+    if min(trials, default=0) < 1:
+        raise BookError(f"A curve needs at least one trial; got {[*trials]}.")
+    if max(trials) == 1:
         return "one trial, no band"
     what = ", the band is the 95% Student-t interval of the mean" if band else ""
-    return f"mean of {trials} trials{what}"
+    return f"mean of {' or '.join(map(str, dict.fromkeys(trials)))} trials{what}"
 
 
 def summary(table: pd.DataFrame, x: str = "t", y: str = "regret") -> pd.DataFrame:

@@ -120,6 +120,7 @@ def test_band_is_named_in_words():
     )
     assert figures.band_text(1) == "one trial, no band"
     assert figures.band_text(20, band=False) == "mean of 20 trials"
+    assert figures.band_text(3, 10, 3, band=False) == "mean of 3 or 10 trials"
     with pytest.raises(BookError, match="at least one trial"):
         figures.band_text(0)
 
