@@ -544,3 +544,21 @@ def test_the_line_has_as_many_points_for_every_method_and_decides_with_the_searc
         assert chosen["point"].nunique() == 1 and len(chosen) == 3
         assert chosen["regret"].mean() == pytest.approx(means[name].min())
     assert set(EXPERIMENTS.tuned_policies(table)) == set(policies)
+
+
+def test_on_ratings_thresholds_of_the_line_meet_the_best_radius_of_any_cluster_method():
+    small = dict(users=10, m=2, d=3, items=30, arms=4, noise=0.2, level=0.1)
+    search = EXPERIMENTS.searched(FAST.METHODS, small, 200, 5, "search", tune_T=100)
+    last = search[search["stage"] == search["stage"].iloc[-1]]
+    points = RATINGS.line_of(last)
+    assert set(points) == set(FAST.METHODS) and {len(each) for each in points.values()} == {3}
+    means = last.groupby(["policy", "point"])[["regret", "radius"]].mean()
+    clustered = means.loc[["CLUB", "SCLUB", *FAST.OURS]]
+    best = clustered.loc[clustered["regret"].idxmin(), "radius"]
+    for name in ("CLUB", "SCLUB", *FAST.OURS):
+        assert [point["threshold"] for point in points[name]] == list(RATINGS.THRESHOLDS)
+        assert {point["radius"] for point in points[name]} == {best}
+        assert not any(point.get("bonus", 0) or point.get("tolerance", 0) for point in points[name])
+    assert [point["radius"] for point in points["LinUCB-Ind"]] == list(EXPERIMENTS.LINES["radius"])
+    played = EXPERIMENTS.lined(search, small, 200, 5, "line", RATINGS.line_of)
+    assert set(played[played["origin"] == "line"].groupby("policy").size()) == {9}
