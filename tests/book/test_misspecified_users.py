@@ -553,12 +553,21 @@ def test_on_ratings_thresholds_of_the_line_meet_the_best_radius_of_any_cluster_m
     points = RATINGS.line_of(last)
     assert set(points) == set(FAST.METHODS) and {len(each) for each in points.values()} == {3}
     means = last.groupby(["policy", "point"])[["regret", "radius"]].mean()
-    clustered = means.loc[["CLUB", "SCLUB", *FAST.OURS]]
+    clustering = ["CLUB", "SCLUB", *FAST.OURS]
+    clustered = means.loc[clustering]
     best = clustered.loc[clustered["regret"].idxmin(), "radius"]
-    for name in ("CLUB", "SCLUB", *FAST.OURS):
+    for name in clustering:
         assert [point["threshold"] for point in points[name]] == list(RATINGS.THRESHOLDS)
         assert {point["radius"] for point in points[name]} == {best}
         assert not any(point.get("bonus", 0) or point.get("tolerance", 0) for point in points[name])
     assert [point["radius"] for point in points["LinUCB-Ind"]] == list(EXPERIMENTS.LINES["radius"])
     played = EXPERIMENTS.lined(search, small, 200, 5, "line", RATINGS.line_of)
     assert set(played[played["origin"] == "line"].groupby("policy").size()) == {9}
+    found = RATINGS.along_the_line(played)
+    assert list(found.columns) == list(RATINGS.THRESHOLDS) and list(found.index) == sorted(
+        clustering
+    )
+    apart = played[played["threshold"] == -1].groupby(["policy", "point"])["regret"].mean().min()
+    rows = played[(played["origin"] == "line") & (played["threshold"] == 2.5)]
+    here = rows[rows["policy"] == "CLUB"]["regret"].mean()
+    assert found.loc["CLUB", 2.5] == pytest.approx(here / apart)
